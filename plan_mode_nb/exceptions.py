@@ -1,15 +1,15 @@
 """The error tree. One class for each thing a caller can do about it (never one per place that raises).
 
-    PlanModeError              anything this package raises on purpose; the message is one sentence for a person
-    ├── LogError               the log was refused; nothing was changed
-    │   ├── FormatError        a line, header or shape is not of the format (or of a newer one): the source stays untouched
-    │   └── InvariantError     events are well-formed but break a rule of the log (order, enclosure, payload)
-    ├── StoreError             a file or folder could not be read or written
-    ├── ConfigError            a setting is missing, unknown or of the wrong kind; names the key and where it goes
-    ├── ModelError             a model could not be chosen, reached or understood; carries a code
-    ├── CommandError           a magic or command was used in a way that cannot work; says what to type instead
-    ├── HostError              this place cannot run a turn now (a turn in a turn, a subshell, %%capture)
-    └── ReplayError            a replay differs from its recording; carries the first difference
+PlanModeError              anything this package raises on purpose; the message is one sentence for a person
+├── LogError               the log was refused; nothing was changed
+│   ├── FormatError        a line, header or shape is not of the format (or of a newer one): the source stays untouched
+│   └── InvariantError     events are well-formed but break a rule of the log (order, enclosure, payload)
+├── StoreError             a file or folder could not be read or written
+├── ConfigError            a setting is missing, unknown or of the wrong kind; names the key and where it goes
+├── ModelError             a model could not be chosen, reached or understood; carries a code
+├── CommandError           a magic or command was used in a way that cannot work; says what to type instead
+├── HostError              this place cannot run a turn now (a turn in a turn, a subshell, %%capture)
+└── ReplayError            a replay differs from its recording; carries the first difference
 """
 
 from __future__ import annotations

@@ -1,0 +1,48 @@
+"""What a fold is: a pure function events -> value that takes a starting state, so that resuming is a law.
+
+``value(run(f, b, run(f, a))) == value(run(f, a + b))`` for every split. A state belongs to whoever runs the fold: ``step`` may change and
+return the state it was given, and ``value`` must stay valid when later events are folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+from plan_mode_nb.log.events import Event
+
+S = TypeVar("S")
+V_co = TypeVar("V_co", covariant=True)
+V = TypeVar("V")
+
+
+class Fold(Protocol[S, V_co]):
+    """``types``: the only event types that move the state; None where every event may."""
+
+    @property
+    def types(self) -> frozenset[str] | None:
+        """Event types that move the state."""
+
+    def start(self) -> S:
+        """The state of the empty log."""
+
+    def step(self, state: S, event: Event) -> S:
+        """The state after one more event."""
+
+    def value(self, state: S) -> V_co:
+        """What callers see of a state."""
+
+
+def run(fold: Fold[S, V], events: Iterable[Event], state: S | None = None) -> S:
+    """The state after ``events``, from ``state`` (default: the empty log's)."""
+    current = fold.start() if state is None else state
+    types, step = fold.types, fold.step
+    for event in events:
+        if types is None or event.type in types:
+            current = step(current, event)
+    return current
+
+
+def fold_value(fold: Fold[S, V], events: Iterable[Event]) -> V:
+    """The value of a whole log or any prefix of it."""
+    return fold.value(run(fold, events))

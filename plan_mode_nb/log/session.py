@@ -1,0 +1,142 @@
+"""A session: one conversation, one append-only list of events.
+
+Appends are staged: the whole batch is encoded and checked, then written ahead to the sink, and only then becomes part of the log. So a
+refused or unwritten batch leaves nothing behind, and nothing visible can happen before its event is safe.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from plan_mode_nb.exceptions import FormatError
+from plan_mode_nb.log.codec import decode_all, stage
+from plan_mode_nb.log.events import Clock, Draft, Event, Header, SessionId
+from plan_mode_nb.log.fold import Fold
+from plan_mode_nb.log.invariants import Place, Trace
+from plan_mode_nb.log.vocabulary import draft
+
+S = TypeVar("S")
+V = TypeVar("V")
+Listener = Callable[[Sequence[Event]], None]
+_logger = logging.getLogger(__name__)
+
+
+class Sink(Protocol):
+    """Where lines are made durable before they count. One call is one write; it raises to refuse the batch."""
+
+    def write(self, lines: Sequence[str]) -> None:
+        """Keep these lines, in order, all or none."""
+
+
+class Session:
+    """``events`` and ``lines`` (the same events as text) only ever grow; treat both as read-only.
+
+    Not thread-safe for appending: every append runs on the agent thread. Reading a prefix from another thread is safe.
+    """
+
+    def __init__(self, header: Header, *, clock: Clock, lines: Sequence[str] = (), sink: Sink | None = None) -> None:
+        """Open a log from its lines (none: a new one). The sink receives new lines only.
+
+        Raises:
+            LogError: the lines are not a log of this format or break one of its rules.
+        """
+        self.header = header
+        self.lines: list[str] = list(lines)
+        self.events: list[Event] = decode_all(self.lines)
+        self.sink = sink
+        self._clock = clock
+        self._trace = Trace(self.events)
+        self._listeners: list[Listener] = []
+        self._folds: dict[int, tuple[Any, int, Any]] = {}
+
+    @property
+    def place(self) -> Place:
+        """The open turn and step, the next numbers, and the calls that have no result yet."""
+        return self._trace.place
+
+    @property
+    def id(self) -> SessionId:
+        """The session's id."""
+        return self.header.id
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def append(self, *drafts: Draft) -> tuple[Event, ...]:
+        """Add events in order, all or none; returns them with their seq and time.
+
+        Raises:
+            LogError: a draft is not lossless JSON, not of the vocabulary, or breaks an invariant.
+            StoreError: the sink could not keep them.
+        """
+        if not drafts:
+            return ()
+        now, first = self._clock(), len(self.events)
+        staged = [stage(each, first + offset, now) for offset, each in enumerate(drafts)]
+        events = tuple(event for event, _ in staged)
+        place = self._trace.check(events)
+        lines = [line for _, line in staged]
+        if self.sink is not None:
+            self.sink.write(lines)
+        self.events.extend(events)
+        self.lines.extend(lines)
+        self._trace.commit(events, place)
+        for listener in tuple(self._listeners):
+            try:
+                listener(events)
+            except Exception:  # the batch is committed: a fault of a listener must not undo or hide that
+                _logger.exception("a listener of session %s failed at events %d..%d", self.id, first, len(self.events) - 1)
+        return events
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call ``listener(batch)`` after each append, on the appending thread; returns the undo."""
+        self._listeners.append(listener)
+
+        def undo() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return undo
+
+    def fold(self, fold: Fold[S, V]) -> V:
+        """The fold's value now. Reading costs O(events since the last reading), at any length."""
+        kept, seen, state = self._folds.get(id(fold), (fold, 0, None))
+        if state is None:
+            state = fold.start()
+        if seen < len(self.events):
+            types, step, events = fold.types, fold.step, self.events
+            for seq in range(seen, len(events)):
+                event = events[seq]
+                if types is None or event.type in types:
+                    state = step(state, event)
+        self._folds[id(fold)] = (kept, len(self.events), state)
+        return fold.value(state)
+
+    def fork(self, length: int, *, id: SessionId, clock: Clock | None = None, sink: Sink | None = None) -> Session:
+        """A new session that begins with this one's first ``length`` events; this one is untouched.
+
+        The seed is closed by ``session/end-seed`` unless it already ends in one. An open turn of the seed is closed by its first turn.
+
+        Raises:
+            FormatError: ``length`` lies outside the log.
+        """
+        if not 0 <= length <= len(self.events):
+            raise FormatError(f"cannot fork after {length} events: this session has {len(self.events)}")
+        ticks = clock or self._clock
+        header = Header(
+            id=id,
+            created_at=ticks(),
+            delegation_depth=self.header.delegation_depth,
+            cwd=self.header.cwd,
+            parent_session=self.id,
+            seed_length=length,
+        )
+        seed = self.lines[:length]
+        if sink is not None and seed:
+            sink.write(seed)
+        child = Session(header, clock=ticks, lines=seed, sink=sink)
+        if not child.events or child.events[-1].type != "session/end-seed":
+            child.append(draft("session/end-seed", {}))
+        return child
