@@ -80,4 +80,4 @@ class SurfaceFold(_SurfaceFold):
 
 
 HISTORY: Final = HistoryFold()
-SURFACE: Final = SurfaceFold()
+NODES: Final = SurfaceFold()

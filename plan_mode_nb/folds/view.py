@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class View(Sequence[T]):
-    """The first ``length`` items of ``items`` (default: as many as it has now). The owner of ``items`` may append to it and nothing else."""
+    """The first ``length`` items of ``items`` (default: all it has now). The owner of ``items`` may append to it and nothing else."""
 
     __slots__ = ("_items", "_length")
 
