@@ -1,0 +1,38 @@
+"""What plugins see of an agent."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from plan_mode_nb.agent.inbox import Inbox
+from plan_mode_nb.log.session import Session
+
+
+class Agent(Protocol):
+    """One conversation that can be driven. Its state is its session's; nothing here mirrors the log."""
+
+    @property
+    def name(self) -> str:
+        """The name in this notebook (``main``, or what ``--as`` gave)."""
+
+    @property
+    def session(self) -> Session:
+        """The log."""
+
+    @property
+    def inbox(self) -> Inbox:
+        """What waits to be said."""
+
+    @property
+    def parent(self) -> Agent | None:
+        """The agent that owns this one; None for a root."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it can still be driven (not disposed)."""
+
+
+def live_owner(agent: Agent) -> Agent | None:
+    """The live agent that owns this one, or None for a live root (or an orphan, which acts for itself)."""
+    parent = agent.parent
+    return parent if parent is not None and parent.is_live else None

@@ -1,0 +1,107 @@
+"""Commands a person gives: a registry, and the record of each run.
+
+``command/run`` and ``command/done`` are log-only; names and outcomes never enter the model's history.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from plan_mode_nb.agent.agent import Agent
+from plan_mode_nb.agent.registry import Registry, Undo
+from plan_mode_nb.exceptions import CommandError
+from plan_mode_nb.log.events import Draft
+from plan_mode_nb.log.messages import USER_SOURCE, Block
+from plan_mode_nb.log.vocabulary import draft
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class CommandCall:
+    """One use. ``args``: the raw text after the name; ``images``: image blocks that came with it."""
+
+    agent: Agent
+    args: str
+    images: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """``text``: one line for the person. ``turn``: a turn should follow, because the command left something in the inbox."""
+
+    kind: Literal["success", "error"]
+    text: str
+    turn: bool = False
+
+
+Handler = Callable[[CommandCall], CommandResult | Awaitable[CommandResult]]
+
+
+@dataclass(frozen=True)
+class Command:
+    """``hint`` shows what may follow the name; ``help`` is what ``?`` prints; ``recorded_args`` is what the log keeps of the raw text."""
+
+    name: str
+    description: str
+    handler: Handler
+    hint: str = ""
+    help: str = ""
+    images: bool = False
+    recorded_args: Callable[[str], str] = lambda args: args
+
+
+class CommandRegistry:
+    """Commands by unique name."""
+
+    def __init__(self, new_id: Callable[[], str]) -> None:
+        self._new_id = new_id
+        self._commands: Registry[Command] = Registry("command")
+
+    def register(self, command: Command) -> Undo:
+        """Add a command; returns the undo."""
+        return self._commands.register(command.name, command)
+
+    def get(self, name: str) -> Command | None:
+        """The command of that name, or None."""
+        return self._commands.get(name)
+
+    def all(self) -> list[Command]:
+        """All commands, in order of registration."""
+        return list(self._commands)
+
+    async def run(
+        self, agent: Agent, name: str, args: str, *, images: Sequence[Block] = (), cell: dict[str, Any] | None = None
+    ) -> CommandResult:
+        """Run a command and log it. ``cell``: which notebook cell it stands in (``{source, cell?}``), logged directly after the run.
+
+        Raises:
+            CommandError: no such command, or images for one that takes none; nothing was logged.
+        """
+        command = self._commands.get(name)
+        if command is None:
+            raise CommandError(f"there is no command {name!r}; there are {', '.join(self._commands.names()) or 'none'}")
+        if images and not command.images:
+            raise CommandError(f"{name} takes no images")
+        command_id = self._new_id()
+        run: dict[str, Any] = {"commandId": command_id, "name": name, "args": command.recorded_args(args), "source": dict(USER_SOURCE)}
+        drafts: list[Draft] = [draft("command/run", run)]
+        if cell is not None:
+            drafts.append(draft("notebook/cell", {"turn": None, "command": command_id, **cell}))
+        agent.session.append(*drafts)
+        result = CommandResult("error", "the command was interrupted")
+        try:
+            handled = command.handler(CommandCall(agent, args, tuple(images)))
+            result = await handled if inspect.isawaitable(handled) else handled
+        except CommandError as error:
+            result = CommandResult("error", str(error))
+        except Exception as error:
+            _logger.exception("the command %s failed", name)
+            result = CommandResult("error", f"{name} failed: {error}")
+        finally:
+            agent.session.append(draft("command/done", {"commandId": command_id, "kind": result.kind, "text": result.text}))
+        return result

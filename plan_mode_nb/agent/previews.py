@@ -1,0 +1,48 @@
+"""What is seen before it is logged: streaming text. A preview is replaced by its ``assistant/message`` and is never state."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from plan_mode_nb.agent.registry import Undo
+from plan_mode_nb.log.events import SessionId
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Preview:
+    """More text of one block of the answer that is streaming. ``start``: the model began (again): drop what was shown of this step."""
+
+    session: SessionId
+    kind: Literal["start", "text", "reasoning"]
+    index: int = 0
+    text: str = ""
+
+
+class Previews:
+    """Listeners for previews, called on the agent thread."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[Preview], None]] = []
+
+    def subscribe(self, listener: Callable[[Preview], None]) -> Undo:
+        """Add a listener; returns the undo."""
+        self._listeners.append(listener)
+
+        def undo() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return undo
+
+    def send(self, preview: Preview) -> None:
+        """Tell everybody. A listener that fails is logged and does not stop the answer."""
+        for listener in tuple(self._listeners):
+            try:
+                listener(preview)
+            except Exception:
+                _logger.exception("a preview listener failed in session %s", preview.session)

@@ -1,0 +1,42 @@
+"""The system prompt: named, ordered sections, assembled anew for each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from plan_mode_nb.agent.agent import Agent
+from plan_mode_nb.agent.registry import Registry, Undo
+
+
+@dataclass(frozen=True)
+class PromptContext:
+    """What a section may depend on. ``agent`` is None where a prompt is assembled for nobody (a preview)."""
+
+    agent: Agent | None
+
+
+@dataclass(frozen=True)
+class Section:
+    """``text`` gives the section's exact text, or an empty string for none. Lower ``order`` comes first."""
+
+    name: str
+    order: int
+    text: Callable[[PromptContext], str]
+
+
+class PromptSections:
+    """Sections by unique name. What changes rarely belongs first: a provider caches the longest common prefix."""
+
+    def __init__(self) -> None:
+        self._sections: Registry[Section] = Registry("section")
+
+    def register(self, name: str, order: int, text: Callable[[PromptContext], str]) -> Undo:
+        """Add a section; returns the undo."""
+        return self._sections.register(name, Section(name, order, text))
+
+    def assemble(self, context: PromptContext) -> str:
+        """The system prompt: non-empty sections by order (ties: first registered first), a blank line between two."""
+        ordered = sorted(self._sections, key=lambda section: section.order)
+        texts = [section.text(context) for section in ordered]
+        return "\n\n".join(text for text in texts if text)

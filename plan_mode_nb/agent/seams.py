@@ -1,0 +1,63 @@
+"""All seams of one composition, in one value. A plugin takes what it needs from here and returns its undo.
+
+``commands`` and ``projections`` are None where a composition has none; a plugin must then do without.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from plan_mode_nb.agent.approval import Approvals
+from plan_mode_nb.agent.commands import CommandRegistry
+from plan_mode_nb.agent.prestep import PreStepChain
+from plan_mode_nb.agent.previews import Previews
+from plan_mode_nb.agent.projections import Projections
+from plan_mode_nb.agent.prompt import PromptSections
+from plan_mode_nb.agent.questions import Questions
+from plan_mode_nb.agent.redact import Redactions
+from plan_mode_nb.agent.tools import ToolRegistry
+
+
+def random_id() -> str:
+    """A new random id, 32 hex digits."""
+    return uuid.uuid4().hex
+
+
+@dataclass
+class Seams:
+    """Registries and protocols that the loop and the plugins meet in. ``new_id`` names messages, requests and commands."""
+
+    new_id: Callable[[], str]
+    sections: PromptSections
+    tools: ToolRegistry
+    pre_step: PreStepChain
+    questions: Questions
+    approvals: Approvals
+    redactions: Redactions
+    previews: Previews
+    commands: CommandRegistry | None
+    projections: Projections | None
+    attachments: dict[str, bytes] = field(default_factory=dict)
+    """Image bytes by sha256: what messages name as ``attachmentId``."""
+
+    @classmethod
+    def create(cls, new_id: Callable[[], str] = random_id, *, commands: bool = True, projections: bool = True) -> Seams:
+        """Empty seams. Create them on the agent thread's loop, or before any loop runs."""
+        return cls(
+            new_id=new_id,
+            sections=PromptSections(),
+            tools=ToolRegistry(),
+            pre_step=PreStepChain(),
+            questions=Questions(new_id),
+            approvals=Approvals(new_id),
+            redactions=Redactions(),
+            previews=Previews(),
+            commands=CommandRegistry(new_id) if commands else None,
+            projections=Projections() if projections else None,
+        )
+
+
+Install = Callable[[Seams], Callable[[], None]]
+"""What a plugin is to a composition: it takes the seams and returns its undo."""

@@ -1,0 +1,51 @@
+"""Messages and their blocks, in deepseek-harness's shapes: plain JSON objects, because the log keeps them unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+Block = dict[str, Any]
+"""``{"type": "text" | "reasoning" | "image" | "tool-call" | "tool-result", …}``"""
+Message = dict[str, Any]
+"""``{"role", "content": [Block], "source", "id"}``"""
+
+USER_SOURCE: dict[str, Any] = {"kind": "user"}
+SUMMARY_LIMIT = 120
+"""dsh's bound on a notice's summary, in characters."""
+
+
+def text_block(text: str) -> Block:
+    """A block of plain text."""
+    return {"type": "text", "text": text}
+
+
+def text_of(blocks: Sequence[Block]) -> str:
+    """The text blocks' texts, joined by newlines."""
+    return "\n".join(block["text"] for block in blocks if block.get("type") == "text")
+
+
+def user_message(content: str | Sequence[Block], *, id: str, source: dict[str, Any] = USER_SOURCE) -> Message:
+    """A message on the user's side: a person's, or a plugin's by its source."""
+    blocks = [text_block(content)] if isinstance(content, str) else list(content)
+    return {"content": blocks, "source": dict(source), "role": "user", "id": id}
+
+
+def notice_source(plugin: str, summary: str) -> dict[str, Any]:
+    """The source of a notice that a plugin adds to a step."""
+    bounded = summary if len(summary) <= SUMMARY_LIMIT else summary[: SUMMARY_LIMIT - 1] + "…"
+    return {"kind": "plugin", "plugin": plugin, "form": "notice", "summary": bounded}
+
+
+def assistant_message(content: Sequence[Block], *, id: str, provider: str, model: str, replay_state: Any = None) -> Message:
+    """What a model answered. ``replay_state``: provider-private data that the provider needs back unchanged."""
+    source = {"kind": "model", "provider": provider, "model": model}
+    if replay_state is not None:
+        source["replayState"] = replay_state
+    return {"role": "assistant", "content": list(content), "source": source, "id": id}
+
+
+def tool_result_message(call_id: str, content: Sequence[Block], *, id: str, is_error: bool) -> Message:
+    """The result of one call: a user-side message holding one ``tool-result`` block."""
+    result = {"type": "tool-result", "toolCallId": call_id, "content": list(content), "isError": is_error}
+    return {"source": {"kind": "tool", "callId": call_id}, "content": [result], "role": "user", "id": id}
