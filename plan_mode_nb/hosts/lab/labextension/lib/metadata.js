@@ -1,0 +1,156 @@
+// @ts-check
+// The notebook's metadata as a whole: the index, attachments, and what the kernel's messages do to them. Pure: no
+// JupyterLab, no DOM. A notebook may come from a stranger or a newer version: whatever has not the shape known here
+// is left exactly as it is.
+import { LONGEST, ROOT, SessionLog, chunkKey, foldPlan, unplanned } from './log.js';
+
+/**
+ * @typedef {import('./log.js').Store} Store
+ * @typedef {import('./log.js').Answer} Answer
+ * @typedef {{ format: 1, agents: Record<string, string>, sessions: Record<string, object>, stripped?: string[] }}
+ *   Index
+ * @typedef {{ session: string, start: number, events: string[], prev: string, header: object, agents: Record<string,
+ *   string>, attachments?: Record<string, string> }} Append
+ */
+
+/** @param {string} sha hex digest of the bytes */
+export const attachmentKey = sha => `${ROOT}/attachments/${sha}`;
+
+/** @param {unknown} value @returns {value is Record<string, any>} */
+const isObject = value => typeof value === 'object' && value !== null && !Array.isArray(value);
+/** @param {unknown} value @returns {value is Record<string, string>} */
+const isTexts = value => isObject(value) && Object.values(value).every(text => typeof text === 'string');
+/**
+ * An id that can name a key: not empty, no slash, not the attachments' own room.
+ * @param {unknown} id
+ * @returns {id is string}
+ */
+const isId = id =>
+  typeof id === 'string' && id !== '' && !id.includes('/') && id !== 'attachments' && id !== '__proto__';
+/** @param {unknown} value @returns {value is number} */
+const isPosition = value => Number.isSafeInteger(value) && Number(value) >= 0;
+
+/** @param {unknown} value @returns {value is Index} */
+export function isIndex(value) {
+  return (
+    isObject(value) &&
+    value.format === 1 &&
+    isTexts(value.agents) &&
+    isObject(value.sessions) &&
+    Object.values(value.sessions).every(isObject) &&
+    (value.stripped === undefined ||
+      (Array.isArray(value.stripped) && value.stripped.every(id => typeof id === 'string')))
+  );
+}
+
+/** The session of the agent `main`; '' without one, or when the index is not of this format. @param {Store} store */
+export function mainSession(store) {
+  const index = store.get(ROOT);
+  return isIndex(index) && Object.hasOwn(index.agents, 'main') && isId(index.agents.main) ? index.agents.main : '';
+}
+
+/** @param {any} data @returns {data is Append} */
+export function isAppend(data) {
+  return (
+    isObject(data) &&
+    isId(data.session) &&
+    isPosition(data.start) &&
+    typeof data.prev === 'string' &&
+    Array.isArray(data.events) &&
+    data.events.every((/** @type {unknown} */ line) => typeof line === 'string') &&
+    isObject(data.header) &&
+    isTexts(data.agents) &&
+    (data.attachments === undefined || isTexts(data.attachments))
+  );
+}
+
+/** Every session of one notebook's metadata, and the answers to the kernel's messages. */
+export class NotebookLog {
+  /** @type {Map<string, SessionLog>} */ #logs = new Map();
+  /** The main session's fold before its last chunk, which starts at `start`. */
+  #folded = { session: '', start: 0, before: unplanned() };
+
+  /** @param {Store} store @param {(write: () => void) => void} [transact] runs writes that belong together */
+  constructor(store, transact = write => write()) {
+    this.store = store;
+    this.transact = transact;
+  }
+
+  /** @param {string} session */
+  of(session) {
+    let log = this.#logs.get(session);
+    if (!log) this.#logs.set(session, (log = new SessionLog(this.store, session)));
+    return log;
+  }
+
+  /** Somebody else wrote `key`. @param {string} key */
+  changed(key) {
+    for (const log of this.#logs.values()) if (key.startsWith(`${ROOT}/${log.session}/`)) log.forget();
+    const { session, start } = this.#folded;
+    if (key.startsWith(`${ROOT}/${session}/`) && key < chunkKey(session, start)) this.#folded.session = '';
+  }
+
+  /**
+   * Plan mode in the main session; null when what lies there cannot be read. Costs what was added since the last
+   * call.
+   */
+  plan() {
+    const session = mainSession(this.store);
+    if (!session) return this.store.get(ROOT) === undefined ? unplanned() : null;
+    if (this.#folded.session !== session || this.store.get(chunkKey(session, this.#folded.start)) === undefined)
+      this.#folded = { session, start: 0, before: unplanned() };
+    const log = this.of(session);
+    if (log.end().damaged) return null;
+    try {
+      let state = this.#folded.before;
+      for (const chunk of log.chunks(this.#folded.start)) {
+        this.#folded = { session, start: chunk.start, before: state };
+        state = foldPlan(chunk.lines, state);
+      }
+      return state;
+    } catch {
+      return null; // a line that is no event, or carries no boolean: as unreadable as a chunk that is no list
+    }
+  }
+
+  /** Append as the kernel asks, all or nothing: `want` and `diverged` leave everything as it was.
+   * @param {Append} data @returns {Answer} */
+  append(data) {
+    const found = this.store.get(ROOT);
+    const index = found === undefined ? { format: 1, agents: {}, sessions: {} } : found;
+    // 0: nothing of this session may stand here, whatever its length.
+    if (!isIndex(index) || index.stripped?.includes(data.session)) return { diverged: 0 };
+    const { answer, writes } = this.of(data.session).plan(data.start, data.events, data.prev);
+    if (!('length' in answer)) return answer;
+    const known = JSON.stringify(index);
+    if (!Object.hasOwn(index.sessions, data.session)) index.sessions[data.session] = data.header;
+    index.agents = data.agents;
+    this.transact(() => {
+      for (const [sha, base64] of Object.entries(data.attachments ?? {}))
+        if (/^[0-9a-f]{64}$/.test(sha) && this.store.get(attachmentKey(sha)) === undefined)
+          this.store.set(attachmentKey(sha), base64);
+      for (const [key, lines] of writes) this.store.set(key, lines);
+      if (found === undefined || JSON.stringify(index) !== known) this.store.set(ROOT, index);
+    });
+    return answer;
+  }
+
+  /**
+   * What `get` asks for: the index as it is (null without one, false when it is too big to send), and a page of
+   * `session`, by default the main one.
+   * @param {{ session?: unknown, start?: unknown }} data
+   */
+  page(data) {
+    const session = isId(data.session) ? data.session : mainSession(this.store);
+    const start = isPosition(data.start) ? data.start : 0;
+    const page = session ? this.of(session).page(start) : { start, events: [], length: 0 };
+    const index = this.store.get(ROOT) ?? null;
+    return { index: JSON.stringify(index).length > LONGEST ? false : index, session, ...page };
+  }
+
+  /** What `hello` says of this notebook. */
+  hello() {
+    const session = mainSession(this.store);
+    return { session, length: session ? this.of(session).length : 0 };
+  }
+}
