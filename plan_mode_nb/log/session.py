@@ -48,13 +48,15 @@ class Session:
         self.sink = sink
         self._clock = clock
         self._trace = Trace(self.events)
+        self._owed: list[tuple[Event, str]] = []
+        self._owed_place = self._trace.place
         self._listeners: list[Listener] = []
         self._folds: dict[int, tuple[Any, int, Any]] = {}
 
     @property
     def place(self) -> Place:
-        """The open turn and step, the next numbers, and the calls that have no result yet."""
-        return self._trace.place
+        """The open turn and step, the next numbers, and the calls that have no result yet; as if what is owed were written."""
+        return self._owed_place if self._owed else self._trace.place
 
     @property
     def id(self) -> SessionId:
@@ -63,6 +65,17 @@ class Session:
 
     def __len__(self) -> int:
         return len(self.events)
+
+    def owe(self, drafts: Sequence[Draft], *, time: int) -> None:
+        """Closing events of an interrupted log. They are written with, and before, the first new event, so looking changes no file.
+
+        Raises:
+            LogError: they do not continue this log.
+        """
+        first = len(self.events)
+        staged = [stage(each, first + offset, time) for offset, each in enumerate(drafts)]
+        self._owed_place = self._trace.check([event for event, _ in staged])
+        self._owed = staged
 
     def append(self, *drafts: Draft) -> tuple[Event, ...]:
         """Add events in order, all or none; returns them with their seq and time.
@@ -73,8 +86,9 @@ class Session:
         """
         if not drafts:
             return ()
-        now, first = self._clock(), len(self.events)
-        staged = [stage(each, first + offset, now) for offset, each in enumerate(drafts)]
+        now, owed = self._clock(), len(self._owed)
+        first = len(self.events) + owed
+        staged = [*self._owed, *(stage(each, first + offset, now) for offset, each in enumerate(drafts))]
         events = tuple(event for event, _ in staged)
         place = self._trace.check(events)
         lines = [line for _, line in staged]
@@ -83,12 +97,13 @@ class Session:
         self.events.extend(events)
         self.lines.extend(lines)
         self._trace.commit(events, place)
+        self._owed = []
         for listener in tuple(self._listeners):
             try:
                 listener(events)
             except Exception:  # the batch is committed: a fault of a listener must not undo or hide that
-                _logger.exception("a listener of session %s failed at events %d..%d", self.id, first, len(self.events) - 1)
-        return events
+                _logger.exception("a listener of session %s failed at events %d..%d", self.id, events[0].seq, events[-1].seq)
+        return events[owed:]
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call ``listener(batch)`` after each append, on the appending thread; returns the undo."""
