@@ -1,0 +1,84 @@
+"""An agent that can be driven: a session, the seams, a model, and at most one turn at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from plan_mode_nb.agent.agent import Agent
+from plan_mode_nb.agent.inbox import Inbox
+from plan_mode_nb.agent.seams import Seams
+from plan_mode_nb.exceptions import HostError
+from plan_mode_nb.log.closing import closers
+from plan_mode_nb.log.session import Session
+from plan_mode_nb.loop.turn import LoopConfig, Models, TurnEnd, run_turn
+
+CancelCause = dict[str, Any]
+"""dsh's: ``{"kind": "user" | "parent" | "disposed"}`` or ``{"kind": "hook", "reason"}``."""
+
+
+class LoopAgent:
+    """Satisfies the Agent protocol. Everything runs on the loop that drives it; a host reaches it by a thread-safe call."""
+
+    def __init__(
+        self, name: str, session: Session, seams: Seams, models: Models, config: LoopConfig, *, parent: Agent | None = None
+    ) -> None:
+        """Drive ``session``. A log that was interrupted is closed with its first new event, so that looking does not change it."""
+        self.name = name
+        self.session = session
+        self.seams = seams
+        self.models = models
+        self.config = config
+        self.parent = parent
+        self.inbox = Inbox(session)
+        self.cancel_cause: CancelCause = {"kind": "user"}
+        self.resumed = len(session) > 0
+        self.proven = 0
+        self._running: asyncio.Task[Any] | None = None
+        self._live = True
+        if session.place.turn is not None:
+            session.owe(closers(session.events), time=session.events[-1].time)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it can still be driven."""
+        return self._live
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a turn runs now."""
+        return self._running is not None
+
+    async def run_turn(self, cell: dict[str, Any] | None = None) -> TurnEnd:
+        """Run one turn for what waits in the inbox. ``cell``: ``{source, cell?}`` of the notebook cell it stands in.
+
+        Raises:
+            HostError: a turn runs already, or the agent was disposed.
+            asyncio.CancelledError: it was stopped; the log is closed.
+        """
+        if not self._live:
+            raise HostError(f"the agent {self.name!r} is gone; run %load_ext plan_mode_nb again")
+        if self._running is not None:
+            raise HostError(f"the agent {self.name!r} is already in a turn; wait for its cell to end, or steer it from the controls card")
+        self._running = asyncio.current_task()
+        self.cancel_cause = {"kind": "user"}
+        try:
+            return await run_turn(self, cell)
+        except asyncio.CancelledError:
+            self.inbox.clear()
+            raise
+        finally:
+            self._running = None
+
+    def cancel(self, cause: CancelCause) -> bool:
+        """Stop the running turn, if one runs; call on the agent's loop. Returns whether there was one."""
+        if self._running is None:
+            return False
+        self.cancel_cause = cause
+        self._running.cancel()
+        return True
+
+    def dispose(self) -> None:
+        """Let go: a running turn is stopped as ``disposed``, and none can start."""
+        self._live = False
+        self.cancel({"kind": "disposed"})

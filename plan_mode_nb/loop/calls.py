@@ -1,0 +1,78 @@
+"""The tool calls of one answer: prepare, execute, finalize, one after the other in the order the model gave them.
+
+One at a time, because the notebook has one namespace and one person; so a result is committed when it completes, an approval before
+whatever the same answer asked for after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from plan_mode_nb.agent.agent import Agent
+from plan_mode_nb.agent.seams import Seams
+from plan_mode_nb.agent.tools import Outcome, ToolCall, ToolResult, error_result
+from plan_mode_nb.exceptions import LogError
+from plan_mode_nb.log.events import Draft
+from plan_mode_nb.log.messages import Block, tool_result_message
+from plan_mode_nb.log.vocabulary import draft, surface
+
+_logger = logging.getLogger(__name__)
+NOT_DISPATCHED = error_result("tool call aborted before dispatch", name="AbortError", code="TOOL_ABORTED_BEFORE_DISPATCH")
+INTERRUPTED = error_result("the call was interrupted; what it had done until then stays done", name="AbortError", code="TOOL_INTERRUPTED")
+
+
+class CallInterrupted(asyncio.CancelledError):
+    """Raised in place of a cancellation by a tool that knows what it had done: ``outcome`` is then the call's result."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+
+async def run_calls(agent: Agent, seams: Seams, turn: int, step: int, blocks: Sequence[Block]) -> None:
+    """Run every tool-call block; each ends as one ``tool/result``, whatever happens.
+
+    Raises:
+        asyncio.CancelledError: the turn was stopped; the running call has its truthful result, the rest say that they never ran.
+    """
+    for index, block in enumerate(blocks):
+        call = ToolCall(block["name"], block["arguments"], block["id"], turn, step, agent)
+        seq = _append_call(agent, call)
+        try:
+            outcome = await seams.tools.run(call)
+        except asyncio.CancelledError as stopped:
+            known = stopped.outcome if isinstance(stopped, CallInterrupted) else Outcome(INTERRUPTED)
+            _append_result(agent, seams, call, seq, known)
+            for rest in blocks[index + 1 :]:
+                skipped = ToolCall(rest["name"], rest["arguments"], rest["id"], turn, step, agent)
+                _append_result(agent, seams, skipped, _append_call(agent, skipped), Outcome(NOT_DISPATCHED))
+            raise
+        _append_result(agent, seams, call, seq, outcome)
+
+
+def _append_call(agent: Agent, call: ToolCall) -> int:
+    data = {"turn": call.turn, "step": call.step, "callId": call.call_id, "name": call.name, "arguments": call.arguments}
+    return agent.session.append(draft("tool/call", data))[0].seq
+
+
+def _append_result(agent: Agent, seams: Seams, call: ToolCall, seq: int, outcome: Outcome) -> None:
+    """The result and the events that come with it: one append. A result that cannot be logged becomes an error that can."""
+    try:
+        agent.session.append(*outcome.events, _result(seams, call, seq, outcome.result))
+    except LogError as error:
+        _logger.exception("the result of %s (call %s) cannot be logged", call.name, call.call_id)
+        failed = error_result(f"the result of {call.name} could not be kept: {error}", name=type(error).__name__, code="TOOL_CRASHED")
+        agent.session.append(_result(seams, call, seq, failed))
+
+
+def _result(seams: Seams, call: ToolCall, seq: int, result: ToolResult) -> Draft:
+    content = seams.redactions.json(list(result.content))
+    message = tool_result_message(call.call_id, content, id=seams.new_id(), is_error=result.is_error)
+    data = {"turn": call.turn, "step": call.step, "message": message}
+    if result.error is not None:
+        data["error"] = result.error
+    if result.meta is not None:
+        data["meta"] = seams.redactions.json(result.meta)
+    return surface("tool/result", data, sources=[seq])

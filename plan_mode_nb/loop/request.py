@@ -1,0 +1,83 @@
+"""A step's request: derived from the log, and proven to be."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from plan_mode_nb.agent.model import Model, Request
+from plan_mode_nb.agent.prompt import PromptContext
+from plan_mode_nb.agent.seams import Seams
+from plan_mode_nb.exceptions import InvariantError
+from plan_mode_nb.folds.header import HEADER, canonical
+from plan_mode_nb.folds.history import HISTORY, message_of
+from plan_mode_nb.log.codec import decode
+from plan_mode_nb.log.events import Replace
+from plan_mode_nb.log.session import Session
+from plan_mode_nb.log.vocabulary import draft
+
+Check = Literal["new", "full"]
+"""How much of a request is compared with the log's text: the header and the messages new since the last step, or all of it."""
+
+
+def log_header(session: Session, seams: Seams, model: Model, context: PromptContext, *, resumed: bool) -> None:
+    """Append a ``request/header`` when this step's differs from the last one, or when this is the agent's first after reopening."""
+    system = seams.redactions.text(seams.sections.assemble(context))
+    header = canonical({"config": dict(model.config), "system": system, "tools": seams.tools.schemas()})
+    last = session.fold(HEADER)
+    if last is None or resumed or header != last:
+        reason = "initial" if last is None else "resume" if resumed else "change"
+        session.append(draft("request/header", {"header": header, "reason": reason}))
+
+
+def derive(session: Session, seams: Seams) -> Request:
+    """The request that the log says comes next."""
+    header = session.fold(HEADER)
+    if header is None:
+        raise InvariantError("a request needs a request/header before it")
+    return Request(
+        config=header["config"],
+        system=header.get("system", ""),
+        tools=header.get("tools", []),
+        messages=session.fold(HISTORY),
+        images=seams.attachments,
+    )
+
+
+def prove(request: Request, session: Session, since: int, check: Check) -> None:
+    """Compare a request with what the log's own lines say, from event ``since`` on (``full``: from the first).
+
+    What was in memory may have been changed by a careless listener; the lines cannot.
+
+    Raises:
+        InvariantError: they differ; names the first message that does.
+    """
+    events = [decode(line) for line in session.lines[0 if check == "full" else since :]]
+    if check == "new" and any(isinstance(event.surface_op, Replace) for event in events):
+        return prove(request, session, 0, "full")
+    headers = [event.data["header"] for event in events if event.type == "request/header"]
+    if headers:
+        _compare_header(request, canonical(headers[-1]))
+    expected = _surface_messages(events) if check == "full" else [m for m in map(message_of, events) if m is not None]
+    offset = len(request.messages) - len(expected)
+    if offset < 0 or (check == "full" and offset):
+        raise InvariantError(f"the request holds {len(request.messages)} messages, the log says {len(expected)}")
+    for index, message in enumerate(expected):
+        if request.messages[offset + index] != message:
+            raise InvariantError(f"message {offset + index + 1} of the request is not what the log says: {message.get('id')}")
+    return None
+
+
+def _compare_header(request: Request, header: dict[str, Any]) -> None:
+    sent = {"config": dict(request.config), "system": request.system, "tools": list(request.tools)}
+    said = {"config": header["config"], "system": header.get("system", ""), "tools": header.get("tools", [])}
+    for key, value in said.items():
+        if sent[key] != value:
+            raise InvariantError(f"the request's {key} is not what the last request/header says")
+
+
+def _surface_messages(events: list[Any]) -> list[dict[str, Any]]:
+    state = HISTORY.start()
+    for event in events:
+        if event.type in HISTORY.types:
+            state = HISTORY.step(state, event)
+    return list(HISTORY.value(state))

@@ -1,0 +1,106 @@
+"""One step: a request, its answer, and the calls that the answer asks for."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from plan_mode_nb.agent.agent import Agent
+from plan_mode_nb.agent.model import Chunk, Finish, Model, ReasoningDelta, Request, TextDelta, UsageChunk
+from plan_mode_nb.agent.previews import Preview
+from plan_mode_nb.agent.seams import Seams
+from plan_mode_nb.exceptions import ModelError
+from plan_mode_nb.log.messages import Block, assistant_message
+from plan_mode_nb.log.vocabulary import draft, surface
+from plan_mode_nb.loop.answer import Answer, chunk_json, redacted
+from plan_mode_nb.loop.calls import run_calls
+
+StepEnd = Literal["continue", "completed", "max-tokens"]
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """Where a step stands. ``record_chunks``: log every chunk, not only usage and finish."""
+
+    agent: Agent
+    seams: Seams
+    turn: int
+    step: int
+    record_chunks: bool
+
+
+async def run_step(context: StepContext, model: Model, request: Request) -> StepEnd:
+    """Stream the answer, log it, run its calls.
+
+    Raises:
+        ModelError: the request failed; what was delivered is logged as an interrupted message.
+        asyncio.CancelledError: the turn was stopped; the log is truthful up to here.
+    """
+    answer = await _stream(context, model, request)
+    message = _log_answer(context, model, answer)
+    if answer.finish is not None and answer.finish.kind == "max-tokens":
+        return "max-tokens"
+    calls = [block for block in message if block["type"] == "tool-call"]
+    if not calls:
+        return "completed"
+    await run_calls(context.agent, context.seams, context.turn, context.step, calls)
+    return "continue"
+
+
+async def _stream(context: StepContext, model: Model, request: Request) -> Answer:
+    answer, previews, session = Answer(), context.seams.previews, context.agent.session
+    previews.send(Preview(session.id, "start"))
+    try:
+        async for chunk in model.stream(request):
+            answer.push(chunk)
+            _note(context, chunk)
+            match chunk:
+                case TextDelta(index, text):
+                    previews.send(Preview(session.id, "text", index, text))
+                case ReasoningDelta(index, text):
+                    previews.send(Preview(session.id, "reasoning", index, text))
+                case _:
+                    pass
+    except (ModelError, asyncio.CancelledError):
+        _log_answer(context, model, answer, interrupted=True)
+        raise
+    if answer.finish is None:
+        _log_answer(context, model, answer, interrupted=True)
+        raise ModelError("the model's answer broke off; run the cell again", code="TRANSPORT")
+    return answer
+
+
+def _note(context: StepContext, chunk: Chunk) -> None:
+    if context.record_chunks or isinstance(chunk, UsageChunk | Finish):
+        data = {"turn": context.turn, "step": context.step, "chunk": chunk_json(chunk)}
+        context.agent.session.append(draft("assistant/chunk", data))
+
+
+def _log_answer(context: StepContext, model: Model, answer: Answer, *, interrupted: bool = False) -> list[Block]:
+    """Append the ``assistant/message``; an interrupted answer that delivered nothing visible leaves none."""
+    session, seams = context.agent.session, context.seams
+    blocks = redacted(answer.delivered() if interrupted else answer.blocks(), seams.redactions.text)
+    if interrupted and not blocks:
+        return []
+    config = model.config
+    replay_state = None if answer.finish is None else answer.finish.replay_state
+    message = assistant_message(blocks, id=seams.new_id(), provider=config["provider"], model=config["model"], replay_state=replay_state)
+    data: dict[str, Any] = {"turn": context.turn, "step": context.step, "message": message}
+    if answer.usage is not None:
+        data["usage"] = answer.usage
+    if interrupted:
+        data["interrupted"] = True
+    session.append(surface("assistant/message", data, sources=_chunk_seqs(context)))
+    return blocks
+
+
+def _chunk_seqs(context: StepContext) -> list[int]:
+    """The seqs of this step's chunks so far: they follow the request, so looking back stops at the first other event."""
+    events, seqs = context.agent.session.events, []
+    for event in reversed(events):
+        if event.type == "assistant/chunk":
+            seqs.append(event.seq)
+        elif event.type in ("request/header", "step/start", "user/message"):
+            break
+    return seqs[::-1]
