@@ -148,7 +148,7 @@ def is_approval(event: Event, exits: Iterable[str]) -> bool:
     if isinstance(event.surface_op, Replace) or event.data.get("error"):
         return False
     message = event.data["message"]
-    return message["source"]["callId"] in exits and not message["content"][0].get("isError")
+    return message["source"]["callId"] in exits and message["content"][0].get("isError", False) is False
 
 
 @dataclass(slots=True)

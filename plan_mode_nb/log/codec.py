@@ -6,17 +6,24 @@ unescaped. A line is the unit of storage everywhere (journal, metadata chunk, JS
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from collections.abc import Iterable
+from typing import Any, NoReturn
 
 import msgspec
 
 from plan_mode_nb.exceptions import FormatError
-from plan_mode_nb.log.events import Draft, Event
+from plan_mode_nb.log.events import Draft, Event, Replace
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Event).decode
+_FAULTS = (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError)
 SAFE_INTEGER = 2**53 - 1
 """JavaScript's largest safe integer: beyond it dsh could not read the number back unchanged."""
+_LONG_NUMBER = re.compile(rb"\d{16}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def encode(event: Event) -> str:
@@ -27,18 +34,24 @@ def encode(event: Event) -> str:
 def decode(line: str | bytes, *, at: int | None = None) -> Event:
     """Read one line. ``at``: its 1-based number in the source, for the message.
 
+    A lone UTF-16 surrogate (JavaScript can cut a string there, UTF-8 cannot hold it) becomes U+FFFD in the event; its line keeps it.
+
     Raises:
-        FormatError: not JSON, or not exactly the envelope.
+        FormatError: not one line of JSON, or not exactly the envelope.
     """
     where = "" if at is None else f"line {at}: "
     try:
         event = _decode(line)
-    except (msgspec.MsgspecError, UnicodeError) as error:
-        raise FormatError(f"{where}not an event: {error}", line=at) from None
+    except _FAULTS as error:
+        event = _decode_as_javascript(line, where, at, error)
     if event.ignorable is False:
         raise FormatError(f"{where}`ignorable` may only be true", line=at)
-    if event.seq < 0 or abs(event.time) > SAFE_INTEGER:
+    if event.seq < 0 or event.seq > SAFE_INTEGER or abs(event.time) > SAFE_INTEGER:
         raise FormatError(f"{where}`seq` and `time` must be safe integers", line=at)
+    if isinstance(event.surface_op, Replace) and "op" not in json.loads(line)["surfaceOp"]:
+        raise FormatError(f'{where}`surfaceOp` must be "append" or exactly {{op: "replace", start, end}}', line=at)
+    if ("\n" in line) if isinstance(line, str) else (b"\n" in line):
+        raise FormatError(f"{where}an event must stand on one line", line=at)
     return event
 
 
@@ -61,23 +74,62 @@ def stage(draft: Draft, seq: int, time: int) -> tuple[Event, str]:
     """Give a draft its place. What is kept in memory is read back from the line, so both are equal and no caller can change them later.
 
     Raises:
-        FormatError: ``data`` is not lossless JSON (a NaN, a tuple, bytes, a key that is no string, a lone surrogate, -0.0…).
+        FormatError: ``data`` is not lossless JSON (a NaN, a tuple, bytes, a key that is no string, a lone surrogate, -0.0, an integer
+            beyond 2**53…).
     """
     event = Event(draft.type, seq, time, draft.data, draft.surface_op, draft.source_event_seqs, draft.ignorable)
     try:
         line = _encode(event)
         kept = _decode(line)
-    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        lossless = kept.data == draft.data and not _unsafe(line, kept.data)
+    except (*_FAULTS, TypeError, OverflowError) as error:
         raise FormatError(f"{draft.type}: its data is not lossless JSON: {error}") from None
-    if kept.data != draft.data or (b"-0" in line and _has_negative_zero(kept.data)):
-        raise FormatError(f"{draft.type}: its data is not lossless JSON; use objects, lists, strings, finite numbers, booleans, null")
+    if not lossless:
+        raise FormatError(
+            f"{draft.type}: its data is not lossless JSON; use objects, lists, strings, booleans, null and numbers that JavaScript keeps"
+        )
     return kept, line.decode()
 
 
-def _has_negative_zero(value: object) -> bool:
-    """dsh refuses -0, which JavaScript would read back as 0."""
+def _unsafe(line: bytes, data: Any) -> bool:
+    """Whether a number would not come back from JavaScript. The search of the line spares nearly every event the walk."""
+    return (b"-0" in line or _LONG_NUMBER.search(line) is not None) and _has_unsafe_number(data)
+
+
+def _has_unsafe_number(value: Any) -> bool:
     if isinstance(value, float):
         return value == 0 and str(value).startswith("-")
+    if isinstance(value, int):
+        return abs(value) > SAFE_INTEGER
     if isinstance(value, dict):
-        return any(_has_negative_zero(item) for item in value.values())
-    return isinstance(value, list) and any(_has_negative_zero(item) for item in value)
+        return any(_has_unsafe_number(item) for item in value.values())
+    return isinstance(value, list) and any(_has_unsafe_number(item) for item in value)
+
+
+def _decode_as_javascript(line: str | bytes, where: str, at: int | None, fault: Exception) -> Event:
+    """The rare line that ``JSON.parse`` reads and a strict UTF-8 parser does not: lone surrogates, ``1e3`` or ``3.0`` for an integer."""
+    try:
+        text = line.decode() if isinstance(line, bytes) else line
+        text.encode()
+        return msgspec.convert(_as_python(json.loads(text, parse_constant=_no_constant)), Event)
+    except _FAULTS as error:
+        reason = fault if isinstance(error, json.JSONDecodeError) else error
+        raise FormatError(f"{where}not an event: {reason}", line=at) from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _as_python(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("a number is out of range")
+        return int(value) if value.is_integer() and abs(value) <= SAFE_INTEGER else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if abs(value) <= SAFE_INTEGER else float(value)
+    if isinstance(value, dict):
+        return {_as_python(key): _as_python(item) for key, item in value.items()}
+    return [_as_python(item) for item in value] if isinstance(value, list) else value

@@ -1,12 +1,13 @@
-"""The rules of a log beyond its envelope: vocabulary, order of turns and steps, calls and results, payloads that folds rely on.
+"""The rules of a log beyond its envelope: vocabulary, surface, payloads that folds rely on, order of turns, steps, calls and results.
 
-Checked when appended and when loaded, so a fold never has to doubt what it reads. The order rules are deepseek-harness's session
-invariant; the payload rules are log.md's and plan-mode.md's ("a non-boolean is refused, never read by truthiness").
+Vocabulary, surface and payloads are checked when appended and when loaded, so a fold never has to doubt what it reads. Order is checked on
+every append and only followed on load: deepseek-harness checks it in its tests alone, so its logs may lack a ``step/start`` and still load
+(its verdicts say so), and must load here. The order rules are its session invariant; the payload rules are log.md's and plan-mode.md's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from plan_mode_nb.exceptions import FormatError, InvariantError
@@ -16,6 +17,8 @@ from plan_mode_nb.log.surface import apply, check_surface
 from plan_mode_nb.log.vocabulary import KNOWN, RETIRED
 
 TOOL_NOT_STARTED = "TOOL_NOT_STARTED"
+TOOL_OUTCOME_UNKNOWN = "TOOL_OUTCOME_UNKNOWN"
+_SYNTHETIC = (TOOL_NOT_STARTED, TOOL_OUTCOME_UNKNOWN)
 TURN_ENCLOSED = frozenset({"todo/write", "request/header", "request/context"})
 """What belongs to a turn's work: refused between turns. A selection of plan mode is legal between turns."""
 
@@ -35,7 +38,7 @@ class Trace:
     """What the rules need to know of a log so far: its place and its surface."""
 
     def __init__(self, events: list[Event]) -> None:
-        """Check a whole log. ``events`` is kept, to look up replaced events: hand in the list that the log grows in.
+        """Check a whole log, as far as a load does. ``events`` is kept, to look up replaced events: hand in the list the log grows in.
 
         Raises:
             FormatError, InvariantError: at the first event that breaks a rule.
@@ -44,7 +47,8 @@ class Trace:
         self.nodes: list[int] = []
         self._events = events
         for event in events:
-            self.place = _checked(event, self.place, self.nodes, events)
+            _check(event, self.nodes, events.__getitem__)
+            self.place = moved(event, self.place)
             apply(self.nodes, event)
 
     def check(self, batch: Sequence[Event]) -> Place:
@@ -53,14 +57,21 @@ class Trace:
         Raises:
             FormatError, InvariantError: an event of the batch breaks a rule.
         """
-        place, nodes, earlier = self.place, self.nodes, self._events
+        place, nodes, first = self.place, self.nodes, len(self._events)
         if any(isinstance(event.surface_op, Replace) for event in batch):
-            nodes, earlier = list(nodes), list(earlier)
+            nodes = list(nodes)
+
+        def earlier(seq: int) -> Event:
+            return self._events[seq] if seq < first else batch[seq - first]
+
         for event in batch:
-            place = _checked(event, place, nodes, earlier)
+            _check(event, nodes, earlier)
+            problem = _disorder(event, place)
+            if problem is not None:
+                raise InvariantError(f"event {event.seq}: {event.type}: {problem}", seq=event.seq)
+            place = moved(event, place)
             if nodes is not self.nodes:
                 apply(nodes, event)
-                earlier.append(event)
         return place
 
     def commit(self, batch: Sequence[Event], place: Place) -> None:
@@ -70,71 +81,71 @@ class Trace:
         self.place = place
 
 
-def _checked(event: Event, place: Place, nodes: Sequence[int], earlier: Sequence[Event]) -> Place:
-    if event.type not in KNOWN:
-        if event.type in RETIRED or not event.is_ignorable:
-            raise FormatError(
-                f"event {event.seq} has the type {event.type!r}, which this version does not know; upgrade plan_mode_nb to read it"
-            )
-        return place
+def _check(event: Event, nodes: Sequence[int], earlier: Callable[[int], Event]) -> None:
+    if event.type in RETIRED:
+        raise FormatError(f"event {event.seq} has the retired type {event.type!r}; open this log with the version that wrote it")
+    if event.type not in KNOWN and not event.is_ignorable:
+        raise FormatError(
+            f"event {event.seq} has the type {event.type!r}, which this version does not know; upgrade plan_mode_nb to read it"
+        )
     check_surface(event, nodes, earlier)
     check_payload(event)
-    return _moved(event, place)
 
 
-def _moved(event: Event, place: Place) -> Place:
-    """The place after one event, or the rule of order that it breaks."""
-    data, seq = event.data, event.seq
+def moved(event: Event, place: Place) -> Place:
+    """The place after one more event, whether or not it stands in order (as deepseek-harness's crash repair follows a log)."""
     match event.type:
         case "turn/start":
-            if place.turn is not None:
-                raise InvariantError(f"event {seq}: turn {data['turn']} starts while turn {place.turn} is open", seq=seq)
-            if data["turn"] != place.next_turn:
-                raise InvariantError(f"event {seq}: expected turn {place.next_turn}, found {data['turn']}", seq=seq)
-            return replace(place, turn=data["turn"], next_step=1)
+            return Place(turn=event.data["turn"], next_turn=event.data["turn"])
         case "turn/end":
-            if data["turn"] != place.turn or place.step is not None:
-                raise InvariantError(f"event {seq}: turn {data['turn']} ends, but {_open(place)} is open", seq=seq)
-            return replace(place, turn=None, next_turn=place.next_turn + 1)
+            return Place(next_turn=event.data["turn"] + 1)
         case "step/start":
-            if data["turn"] != place.turn or place.step is not None or data["step"] != place.next_step:
-                raise InvariantError(f"event {seq}: step {data['step']} starts, but {_open(place)} is open", seq=seq)
-            return replace(place, step=data["step"])
+            return replace(place, step=event.data["step"], calls=())
         case "step/end":
-            _require_open(event, place)
-            return replace(place, step=None, next_step=place.next_step + 1, calls=())
-        case "assistant/chunk" | "assistant/message":
-            _require_open(event, place)
+            return replace(place, step=None, next_step=event.data["step"] + 1, calls=())
         case "tool/call":
-            _require_open(event, place)
-            return replace(place, calls=(*place.calls, data["callId"]))
-        case "tool/result":
-            return _answered(event, place)
-        case kind if kind in TURN_ENCLOSED:
-            if place.turn is None:
-                raise InvariantError(f"event {seq}: {kind} outside any turn", seq=seq)
+            return replace(place, calls=(*place.calls, event.data["callId"]))
+        case "tool/result" if place.calls and not isinstance(event.surface_op, Replace):
+            call = event.data["message"]["source"]["callId"]
+            return replace(place, calls=tuple(each for each in place.calls if each != call))
     return place
 
 
-def _answered(event: Event, place: Place) -> Place:
-    if isinstance(event.surface_op, Replace):
-        if place.turn is None:
-            raise InvariantError(f"event {event.seq}: a tool/result is replaced outside any turn", seq=event.seq)
-        return place
-    _require_open(event, place)
+def _disorder(event: Event, place: Place) -> str | None:
+    """What is out of order about an event at a place; None: nothing."""
+    data = event.data
+    match event.type:
+        case "turn/start":
+            if place.turn is not None:
+                return f"turn {data['turn']} starts while turn {place.turn} is open"
+            return None if data["turn"] == place.next_turn else f"expected turn {place.next_turn}, found {data['turn']}"
+        case "turn/end":
+            right = data["turn"] == place.turn and place.step is None
+            return None if right else f"turn {data['turn']} ends, but {_open(place)} is open"
+        case "step/start":
+            right = data["turn"] == place.turn and place.step is None and data["step"] == place.next_step
+            return None if right else f"step {data['step']} starts, but {_open(place)} is open and step {place.next_step} is next"
+        case "step/end" | "assistant/chunk" | "assistant/message" | "tool/call":
+            return _outside(event, place)
+        case "tool/result":
+            return _unasked(event, place)
+        case kind if kind in TURN_ENCLOSED and place.turn is None:
+            return "it stands outside any turn"
+    return None
+
+
+def _unasked(event: Event, place: Place) -> str | None:
+    """What is out of order about a result. Those that close an interrupted log need an open turn only: the log may lack the step."""
+    error = event.data.get("error")
+    if isinstance(event.surface_op, Replace) or (isinstance(error, dict) and error.get("code") in _SYNTHETIC):
+        return "it stands outside any turn" if place.turn is None else None
     call = event.data["message"]["source"]["callId"]
-    never_started = (event.data.get("error") or {}).get("code") == TOOL_NOT_STARTED
-    if call not in place.calls and not never_started:
-        raise InvariantError(f"event {event.seq}: a result for call {call!r}, which this step did not start", seq=event.seq)
-    return replace(place, calls=tuple(each for each in place.calls if each != call))
+    return _outside(event, place) or (None if call in place.calls else f"it answers call {call!r}, which this step did not start")
 
 
-def _require_open(event: Event, place: Place) -> None:
-    if (event.data["turn"], event.data["step"]) != (place.turn, place.step):
-        raise InvariantError(
-            f"event {event.seq}: {event.type} names turn {event.data['turn']} step {event.data['step']}, but {_open(place)} is open",
-            seq=event.seq,
-        )
+def _outside(event: Event, place: Place) -> str | None:
+    turn, step = event.data["turn"], event.data["step"]
+    return None if (turn, step) == (place.turn, place.step) else f"it names step {step} of turn {turn}, but {_open(place)} is open"
 
 
 def _open(place: Place) -> str:

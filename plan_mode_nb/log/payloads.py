@@ -85,13 +85,47 @@ def _turn_end(data: dict[str, Any]) -> None:
     _text(_object(data, "reason"), "kind")
 
 
+def _filled(data: dict[str, Any], *keys: str) -> None:
+    for key in keys:
+        if not isinstance(data.get(key), str) or not data[key]:
+            raise _Wrong(f"`{key}` must be a string that is not empty")
+
+
+def _message(message: dict[str, Any], role: str) -> list[Any]:
+    """deepseek-harness's identified message, which it would refuse to load otherwise; returns the blocks."""
+    _filled(message, "id")
+    if message.get("role") != role:
+        raise _Wrong(f"the message's `role` must be {role!r}, not {message.get('role')!r}")
+    _filled(_object(message, "source"), "kind")
+    return _blocks(message)
+
+
+def _count(data: dict[str, Any], *keys: str) -> None:
+    for key in keys:
+        value = data.get(key)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+            raise _Wrong(f"`{key}` must be an integer")
+
+
+def _usage(usage: dict[str, Any]) -> None:
+    _integer(usage, "inputTokens", "outputTokens")
+    _count(usage, "cacheReadTokens", "cacheWriteTokens")
+
+
 def _user_message(data: dict[str, Any]) -> None:
-    _blocks(data)
+    _message(data, "user")
 
 
 def _assistant_message(data: dict[str, Any]) -> None:
     _step(data)
-    for block in _blocks(_object(data, "message")):
+    message = _object(data, "message")
+    blocks = _message(message, "assistant")
+    if message["source"]["kind"] != "model":
+        raise _Wrong("the message's `source` must be a model")
+    _filled(message["source"], "provider", "model")
+    if data.get("usage") is not None:
+        _usage(_object(data, "usage"))
+    for block in blocks:
         if block["type"] == "tool-call":
             _text(block, "id", "name", "arguments")
         elif block["type"] in ("text", "reasoning"):
@@ -100,7 +134,10 @@ def _assistant_message(data: dict[str, Any]) -> None:
 
 def _chunk(data: dict[str, Any]) -> None:
     _step(data)
-    _text(_object(data, "chunk"), "type")
+    chunk = _object(data, "chunk")
+    _text(chunk, "type")
+    if chunk["type"] == "usage":
+        _usage(_object(chunk, "usage"))
 
 
 def _tool_call(data: dict[str, Any]) -> None:
@@ -111,17 +148,38 @@ def _tool_call(data: dict[str, Any]) -> None:
 def _tool_result(data: dict[str, Any]) -> None:
     _step(data)
     message = _object(data, "message")
-    _text(_object(message, "source"), "callId")
-    blocks = _blocks(message)
-    if len(blocks) != 1 or blocks[0]["type"] != "tool-result":
-        raise _Wrong("`message.content` must be one tool-result block")
+    blocks = _message(message, "user")
+    if message["source"]["kind"] != "tool":
+        raise _Wrong("the message's `source` must be a tool")
+    _filled(message["source"], "callId")
+    if len(blocks) != 1 or blocks[0]["type"] != "tool-result" or not isinstance(blocks[0].get("content"), list):
+        raise _Wrong("`message.content` must be one tool-result block with its own `content` list")
+    if blocks[0].get("toolCallId") != message["source"]["callId"]:
+        raise _Wrong("`toolCallId` must be the `callId` of the message's source")
 
 
 def _request_header(data: dict[str, Any]) -> None:
-    config = _object(_object(data, "header"), "config")
-    _text(config, "provider", "model")
-    if data.get("reason") not in ("initial", "resume", "change"):
-        raise _Wrong("`reason` must be initial, resume or change")
+    header = _object(data, "header")
+    config = _object(header, "config")
+    _filled(config, "provider", "model")
+    if config.get("reasoningEffort") is not None:
+        _filled(config, "reasoningEffort")
+    if data.get("reason") == "fallback":
+        raise _Wrong("the `reason` fallback is of an old format that is no longer read")
+    defaults = header.get("adapterDefaults", {})
+    if not isinstance(defaults, dict) or any(
+        key not in ("reasoningEffort", "maxTokens") or marker is not True or config.get(key) is None for key, marker in defaults.items()
+    ):
+        raise _Wrong("`adapterDefaults` may mark reasoningEffort and maxTokens of `config`, each with true")
+
+
+def _spliced(data: dict[str, Any]) -> None:
+    if data.get("target") not in ("next-turn", "next-step"):
+        raise _Wrong("`target` must be next-turn or next-step")
+    _integer(data, "start")
+    _count(data, "removedCount")
+    if not all(isinstance(message, dict) for message in _list(data, "inserted")):
+        raise _Wrong("`inserted` must be a list of messages")
 
 
 def _todos(data: dict[str, Any]) -> None:
@@ -133,6 +191,8 @@ def _todos(data: dict[str, Any]) -> None:
 
 def _asked(data: dict[str, Any]) -> None:
     _text(data, "requestId")
+    if data.get("callId") is not None:
+        _text(data, "callId")
     for question in _list(data, "questions"):
         if not isinstance(question, dict):
             raise _Wrong("each of `questions` must be an object")
@@ -161,6 +221,7 @@ _RULES: dict[str, Callable[[dict[str, Any]], None]] = {
     "todo/write": _todos,
     "plan/mode": lambda data: _boolean(data, "active"),
     "plan/selected": lambda data: _boolean(data, "active", "narrate"),
+    "agent/inbox/spliced": _spliced,
     "question/asked": _asked,
     "question/answered": _answered,
     "notebook/cell": lambda data: _text(data, "source"),

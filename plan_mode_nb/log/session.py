@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from plan_mode_nb.exceptions import FormatError
+from plan_mode_nb.log.closing import closers
 from plan_mode_nb.log.codec import decode_all, stage
 from plan_mode_nb.log.events import Clock, Draft, Event, Header, SessionId
 from plan_mode_nb.log.fold import Fold
@@ -67,7 +68,9 @@ class Session:
         return len(self.events)
 
     def owe(self, drafts: Sequence[Draft], *, time: int) -> None:
-        """Closing events of an interrupted log. They are written with, and before, the first new event, so looking changes no file.
+        """Closing events of an interrupted log (``closers(events)``, with the last event's time).
+
+        They are written with, and before, the first new event, so looking changes no file.
 
         Raises:
             LogError: they do not continue this log.
@@ -117,7 +120,8 @@ class Session:
 
     def fold(self, fold: Fold[S, V]) -> V:
         """The fold's value now. Reading costs O(events since the last reading), at any length."""
-        kept, seen, state = self._folds.get(id(fold), (fold, 0, None))
+        # Taken out while it moves: a step may change its state in place, and one that raises must not be resumed half done.
+        kept, seen, state = self._folds.pop(id(fold), (fold, 0, None))
         if state is None:
             state = fold.start()
         if seen < len(self.events):
@@ -132,7 +136,7 @@ class Session:
     def fork(self, length: int, *, id: SessionId, clock: Clock | None = None, sink: Sink | None = None) -> Session:
         """A new session that begins with this one's first ``length`` events; this one is untouched.
 
-        The seed is closed by ``session/end-seed`` unless it already ends in one. An open turn of the seed is closed by its first turn.
+        An open turn of the seed is closed as interrupted; then ``session/end-seed`` marks the seed's end, unless it already ends in one.
 
         Raises:
             FormatError: ``length`` lies outside the log.
@@ -152,6 +156,8 @@ class Session:
         if sink is not None and seed:
             sink.write(seed)
         child = Session(header, clock=ticks, lines=seed, sink=sink)
+        if child.place.turn is not None:
+            child.owe(closers(child.events), time=child.events[-1].time)
         if not child.events or child.events[-1].type != "session/end-seed":
             child.append(draft("session/end-seed", {}))
         return child

@@ -5,7 +5,7 @@ The rules are those of deepseek-harness's format page, section Surface.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import UNSET
 
@@ -29,8 +29,8 @@ def span(nodes: Sequence[int], op: Replace, seq: int) -> tuple[int, int]:
     return first, last
 
 
-def check_surface(event: Event, nodes: Sequence[int], earlier: Sequence[Event]) -> None:
-    """Check an event's surface operation and sources against the surface before it. ``earlier``: all events before it, by seq.
+def check_surface(event: Event, nodes: Sequence[int], earlier: Callable[[int], Event]) -> None:
+    """Check an event's surface operation and sources against the surface before it. ``earlier``: the event of a seq before it.
 
     Raises:
         InvariantError: naming the rule.
@@ -40,6 +40,8 @@ def check_surface(event: Event, nodes: Sequence[int], earlier: Sequence[Event]) 
         needs = "must carry" if event.type in SURFACE else "may not carry"
         raise InvariantError(f"event {seq}: {event.type} {needs} a surfaceOp", seq=seq)
     if sources is not UNSET:
+        if event.type not in SURFACE:
+            raise InvariantError(f"event {seq}: {event.type} may not carry sourceEventSeqs", seq=seq)
         if len(set(sources)) != len(sources) or any(not 0 <= source < seq for source in sources):
             raise InvariantError(f"event {seq}: sourceEventSeqs must be unique and earlier than the event", seq=seq)
         if not sources and event.type != "assistant/message":
@@ -50,7 +52,7 @@ def check_surface(event: Event, nodes: Sequence[int], earlier: Sequence[Event]) 
         if missing:
             raise InvariantError(f"event {seq}: sourceEventSeqs must name every event it replaces; {min(missing)} is missing", seq=seq)
         if event.type == "tool/result":
-            _check_rewrite(event, [earlier[node] for node in nodes[first : last + 1]])
+            _check_rewrite(event, [earlier(node) for node in nodes[first : last + 1]])
 
 
 def _check_rewrite(event: Event, replaced: Sequence[Event]) -> None:
