@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import msgspec
 
@@ -27,14 +27,19 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def encode(event: Event) -> str:
-    """The event's line, without a newline."""
-    return _encode(event).decode()
+    """The event's line, without a newline. A lone surrogate is written as its escape."""
+    try:
+        return _encode(event).decode()
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(event), ensure_ascii=False, separators=(",", ":"))
+        return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def decode(line: str | bytes, *, at: int | None = None) -> Event:
+def decode(line: str | bytes, *, at: int | None = None, lone: Literal["replace", "keep"] = "replace") -> Event:
     """Read one line. ``at``: its 1-based number in the source, for the message.
 
-    A lone UTF-16 surrogate (JavaScript can cut a string there, UTF-8 cannot hold it) becomes U+FFFD in the event; its line keeps it.
+    ``lone``: what becomes of a lone UTF-16 surrogate, which JavaScript can leave where it cut a string and UTF-8 cannot hold. U+FFFD in the
+    event, so that it can be sent and shown, while its line keeps the escape; or kept, to be written again.
 
     Raises:
         FormatError: not one line of JSON, or not exactly the envelope.
@@ -43,7 +48,7 @@ def decode(line: str | bytes, *, at: int | None = None) -> Event:
     try:
         event = _decode(line)
     except _FAULTS as error:
-        event = _decode_as_javascript(line, where, at, error)
+        event = _decode_as_javascript(line, where, at, error, lone)
     if event.ignorable is False:
         raise FormatError(f"{where}`ignorable` may only be true", line=at)
     if event.seq < 0 or event.seq > SAFE_INTEGER or abs(event.time) > SAFE_INTEGER:
@@ -106,12 +111,13 @@ def _has_unsafe_number(value: Any) -> bool:
     return isinstance(value, list) and any(_has_unsafe_number(item) for item in value)
 
 
-def _decode_as_javascript(line: str | bytes, where: str, at: int | None, fault: Exception) -> Event:
+def _decode_as_javascript(line: str | bytes, where: str, at: int | None, fault: Exception, lone: str) -> Event:
     """The rare line that ``JSON.parse`` reads and a strict UTF-8 parser does not: lone surrogates, ``1e3`` or ``3.0`` for an integer."""
     try:
         text = line.decode() if isinstance(line, bytes) else line
         text.encode()
-        return msgspec.convert(_as_python(json.loads(text, parse_constant=_no_constant)), Event)
+        value = _as_python(json.loads(text, parse_constant=_no_constant), "\ufffd" if lone == "replace" else r"\g<0>")
+        return msgspec.convert(value, Event)
     except _FAULTS as error:
         reason = fault if isinstance(error, json.JSONDecodeError) else error
         raise FormatError(f"{where}not an event: {reason}", line=at) from None
@@ -121,9 +127,9 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _as_python(value: Any) -> Any:
+def _as_python(value: Any, surrogate: str) -> Any:
     if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
+        return _SURROGATE.sub(surrogate, value)
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError("a number is out of range")
@@ -131,5 +137,5 @@ def _as_python(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool):
         return value if abs(value) <= SAFE_INTEGER else float(value)
     if isinstance(value, dict):
-        return {_as_python(key): _as_python(item) for key, item in value.items()}
-    return [_as_python(item) for item in value] if isinstance(value, list) else value
+        return {_as_python(key, surrogate): _as_python(item, surrogate) for key, item in value.items()}
+    return [_as_python(item, surrogate) for item in value] if isinstance(value, list) else value
