@@ -195,10 +195,10 @@ for (const [rule, lines, active, pending] of [
   ],
   ['a selection replaces what commands chose', [command('x'), selected(false)], false, null],
   [
-    'commandId may be any text',
-    [command('x', 'success', '__proto__'), command('x', 'success', 'constructor')],
-    false,
-    true
+    'of two open commands the later one counts',
+    [mode(true), command('x', 'success', 'a')[0], command('off', 'success', 'b'), command('x', 'success', 'a')[1]],
+    true,
+    false
   ]
 ])
   test(`fold: ${rule}`, () => assert.deepEqual(fold(lines), { active, pending }));

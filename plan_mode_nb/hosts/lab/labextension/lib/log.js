@@ -152,13 +152,13 @@ export class SessionLog {
 }
 
 /**
- * `selected`: a `plan/selected` was seen, so commands no longer count. `open`: plan commands that have not ended, by
- * id.
- * @typedef {PlanState & { selected: boolean, open: Record<string, boolean> }} PlanFold
+ * `selected`: a `plan/selected` was seen, so commands no longer count. `running`: the plan command that has not ended.
+ * @typedef {{ commandId: string, wanted: boolean }} Running
+ * @typedef {PlanState & { selected: boolean, running: Running | null }} PlanFold
  */
 
 /** @returns {PlanFold} the fold of no event */
-export const unplanned = () => ({ active: false, pending: null, selected: false, open: Object.create(null) });
+export const unplanned = () => ({ active: false, pending: null, selected: false, running: null });
 
 const SPEAKS = /"(?:plan\/(?:mode|selected)|command\/(?:run|done))"/;
 
@@ -172,28 +172,27 @@ const SPEAKS = /"(?:plan\/(?:mode|selected)|command\/(?:run|done))"/;
  *   truthiness
  */
 export function foldPlan(lines, from = unplanned()) {
-  let { active, pending, selected } = from;
-  const open = Object.assign(Object.create(null), from.open);
-  /** @param {unknown} value */
-  const bool = value => {
-    if (typeof value !== 'boolean')
-      throw new TypeError(`a plan event carries ${JSON.stringify(value)} where true or false belongs`);
-    return value;
-  };
+  let { active, pending, selected, running } = from;
+  /** @param {boolean} wanted */
+  const unlessSo = wanted => (wanted === active ? null : wanted);
   for (const line of lines) {
     if (!SPEAKS.test(line)) continue;
     const { type, data } = JSON.parse(line);
-    if (type === 'plan/mode') [active, pending] = [bool(data.active), null];
-    else if (type === 'plan/selected') {
-      selected = true;
-      pending = bool(data.active) === active ? null : data.active;
-    } else if (selected) continue;
+    if (type === 'plan/mode') [active, pending] = [boolean(data.active), null];
+    else if (type === 'plan/selected') [selected, pending] = [true, unlessSo(boolean(data.active))];
+    else if (selected) continue;
     else if (type === 'command/run' && data.name === 'plan' && typeof data.args === 'string')
-      open[data.commandId] = data.args.trim().toLowerCase() !== 'off';
-    else if (type === 'command/done' && data.commandId in open) {
-      if (data.kind === 'success') pending = open[data.commandId] === active ? null : open[data.commandId];
-      delete open[data.commandId];
+      running = { commandId: data.commandId, wanted: data.args.trim().toLowerCase() !== 'off' };
+    else if (type === 'command/done' && running && data.commandId === running.commandId) {
+      if (data.kind === 'success') pending = unlessSo(running.wanted);
+      running = null;
     }
   }
-  return { active, pending, selected, open };
+  return { active, pending, selected, running };
+}
+
+/** @param {unknown} value */
+function boolean(value) {
+  if (typeof value === 'boolean') return value;
+  throw new TypeError(`a plan event carries ${JSON.stringify(value)} where true or false belongs`);
 }
