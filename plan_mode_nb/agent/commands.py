@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,11 +23,15 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class CommandCall:
-    """One use. ``args``: the raw text after the name; ``images``: image blocks that came with it."""
+    """One use. ``args``: the raw text after the name; ``images``: image blocks that came with it.
+
+    ``literal``: the text is a message whatever it says (the body of a cell); no word of it is a keyword.
+    """
 
     agent: Agent
     args: str
     images: tuple[Block, ...] = ()
+    literal: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ Handler = Callable[[CommandCall], CommandResult | Awaitable[CommandResult]]
 
 @dataclass(frozen=True)
 class Command:
-    """``hint`` shows what may follow the name; ``help`` is what ``?`` prints; ``recorded_args`` is what the log keeps of the raw text."""
+    """``hint`` shows what may follow the name; ``help`` is what ``?`` prints; ``recorded_args`` is what the log keeps of a call's text."""
 
     name: str
     description: str
@@ -52,7 +56,7 @@ class Command:
     hint: str = ""
     help: str = ""
     images: bool = False
-    recorded_args: Callable[[str], str] = lambda args: args
+    recorded_args: Callable[[CommandCall], str] = lambda call: call.args
 
 
 class CommandRegistry:
@@ -74,9 +78,7 @@ class CommandRegistry:
         """All commands, in order of registration."""
         return list(self._commands)
 
-    async def run(
-        self, agent: Agent, name: str, args: str, *, images: Sequence[Block] = (), cell: dict[str, Any] | None = None
-    ) -> CommandResult:
+    async def run(self, name: str, call: CommandCall, *, cell: dict[str, Any] | None = None) -> CommandResult:
         """Run a command and log it. ``cell``: which notebook cell it stands in (``{source, cell?}``), logged directly after the run.
 
         Raises:
@@ -85,17 +87,13 @@ class CommandRegistry:
         command = self._commands.get(name)
         if command is None:
             raise CommandError(f"there is no command {name!r}; there are {', '.join(self._commands.names()) or 'none'}")
-        if images and not command.images:
-            raise CommandError(f"{name} takes no images")
-        command_id = self._new_id()
-        run: dict[str, Any] = {"commandId": command_id, "name": name, "args": command.recorded_args(args), "source": dict(USER_SOURCE)}
-        drafts: list[Draft] = [draft("command/run", run)]
-        if cell is not None:
-            drafts.append(draft("notebook/cell", {"turn": None, "command": command_id, **cell}))
-        agent.session.append(*drafts)
+        if call.images and not command.images:
+            raise CommandError(f"{name} takes no images; leave them out")
+        session, command_id = call.agent.session, self._new_id()
+        session.append(*_run_events(command, call, command_id, cell))
         result = CommandResult("error", "the command was interrupted")
         try:
-            handled = command.handler(CommandCall(agent, args, tuple(images)))
+            handled = command.handler(call)
             result = await handled if inspect.isawaitable(handled) else handled
         except CommandError as error:
             result = CommandResult("error", str(error))
@@ -103,5 +101,13 @@ class CommandRegistry:
             _logger.exception("the command %s failed", name)
             result = CommandResult("error", f"{name} failed: {error}")
         finally:
-            agent.session.append(draft("command/done", {"commandId": command_id, "kind": result.kind, "text": result.text}))
+            session.append(draft("command/done", {"commandId": command_id, "kind": result.kind, "text": result.text}))
         return result
+
+
+def _run_events(command: Command, call: CommandCall, command_id: str, cell: dict[str, Any] | None) -> list[Draft]:
+    run = {"commandId": command_id, "name": command.name, "args": command.recorded_args(call), "source": dict(USER_SOURCE)}
+    drafts = [draft("command/run", run)]
+    if cell is not None:
+        drafts.append(draft("notebook/cell", {"turn": None, "command": command_id, **cell}))
+    return drafts

@@ -11,6 +11,7 @@ from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.exceptions import HostError
 from plan_mode_nb.log.closing import closers
 from plan_mode_nb.log.session import Session
+from plan_mode_nb.log.vocabulary import draft
 from plan_mode_nb.loop.turn import LoopConfig, Models, TurnEnd, run_turn
 
 CancelCause = dict[str, Any]
@@ -21,9 +22,20 @@ class LoopAgent:
     """Satisfies the Agent protocol. Everything runs on the loop that drives it; a host reaches it by a thread-safe call."""
 
     def __init__(
-        self, name: str, session: Session, seams: Seams, models: Models, config: LoopConfig, *, parent: Agent | None = None
+        self,
+        name: str,
+        session: Session,
+        seams: Seams,
+        models: Models,
+        config: LoopConfig,
+        *,
+        parent: Agent | None = None,
+        reopened: bool = False,
     ) -> None:
-        """Drive ``session``. A log that was interrupted is closed with its first new event, so that looking does not change it."""
+        """Drive ``session``. A log that was interrupted is closed with its first new event, so that looking does not change it.
+
+        ``reopened``: the log was read back by a new process; the first new event is then preceded by ``session/end-seed``.
+        """
         self.name = name
         self.session = session
         self.seams = seams
@@ -36,8 +48,15 @@ class LoopAgent:
         self.proven = 0
         self._running: asyncio.Task[Any] | None = None
         self._live = True
-        if session.place.turn is not None:
-            session.owe(closers(session.events), time=session.events[-1].time)
+        self._owe(reopened)
+
+    def _owe(self, reopened: bool) -> None:
+        events = self.session.events
+        owed = closers(events) if self.session.place.turn is not None else []
+        if reopened and events and (owed or events[-1].type != "session/end-seed"):
+            owed = [*owed, draft("session/end-seed", {})]
+        if owed:
+            self.session.owe(owed, time=events[-1].time)
 
     @property
     def is_live(self) -> bool:

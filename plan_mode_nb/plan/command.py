@@ -28,16 +28,22 @@ def keyword(args: str) -> str | None:
     return "on" if word == "" else word if word in ("on", "off") else None
 
 
-def recorded(args: str) -> str:
-    """What the log keeps: ``off`` and the empty text for the keywords, so that dsh's projection reads them right; else the raw text."""
-    return {"on": "", "off": "off", None: args}[keyword(args)]
+def recorded(call: CommandCall) -> str:
+    """What the log keeps: ``off`` and the empty text for the keywords, so that dsh's projection reads them right; else the raw text.
+
+    A message that happens to be a keyword is kept in quotes, or the projection would take it for one.
+    """
+    word = keyword(call.args)
+    if call.literal:
+        return call.args if word is None or not call.args.strip() else f'"{call.args.strip()}"'
+    return {"on": "", "off": "off", None: call.args}[word]
 
 
 def plan_command(seams: Seams) -> Command:
     """The command for a registry."""
 
     def handle(call: CommandCall) -> CommandResult:
-        word = keyword(call.args)
+        word = None if call.literal and call.args.strip() else keyword(call.args)
         if word == "off":
             if call.images:
                 return CommandResult("error", "Images cannot go with %plan off: leave them out, or send them with a message.")

@@ -34,7 +34,7 @@ def visible(text: str) -> str:
     """
     if _PLAIN.fullmatch(text):
         return text
-    return _SUSPECT.sub(_mark, text)
+    return _SUSPECT.sub(_Marks(text).mark, text)
 
 
 def visible_line(text: str) -> str:
@@ -47,31 +47,47 @@ def has_ink(text: str) -> bool:
     return any(unicodedata.category(char)[0] in "LNPS" and char not in _BLANK_SHAPES and not _SUSPECT.fullmatch(char) for char in text)
 
 
-def _mark(match: re.Match[str]) -> str:
-    found = match.group()
-    if len(found) > 1:
-        return found
-    code = ord(found)
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "␡"
-    return found if _belongs(found, match.string, match.start()) else f"⟦U+{code:04X}⟧"
+class _Marks:
+    """Decides about each suspect of one text. Remembers the line it is in, so that a line of marks is looked at once."""
 
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._line_end = -1
+        self._rtl = False
 
-def _belongs(char: str, text: str, at: int) -> bool:
-    """Whether the character at ``at`` is part of ordinary spelling there."""
-    before = text[at - 1] if at else ""
-    after = text[at + 1 : at + 2]
-    if char in "\u200c\u200d":
-        return _joins(before) and (_joins(after) or unicodedata.category(before) in ("Mn", "Mc"))
-    if char in _DIRECTION_MARKS:
-        return _has_rtl(text, at)
-    if char in "\ufe0e\ufe0f":
-        return before != "" and (before in "0123456789#*" or (before > "\x7f" and unicodedata.category(before)[0] in "PS"))
-    if "\ufe00" <= char <= "\ufe02" or "\U000e0100" <= char <= "\U000e01ef":
-        return before != "" and (unicodedata.category(before) == "Sm" or _is_ideograph(before))
-    return "\u180b" <= char <= "\u180f" and "\u1820" <= before <= "\u18aa"
+    def mark(self, match: re.Match[str]) -> str:
+        found = match.group()
+        if len(found) > 1:
+            return found
+        code = ord(found)
+        if code < 0x20:
+            return chr(0x2400 + code)
+        if code == 0x7F:
+            return "␡"
+        return found if self._belongs(found, match.start()) else f"⟦U+{code:04X}⟧"
+
+    def _belongs(self, char: str, at: int) -> bool:
+        """Whether the character at ``at`` is part of ordinary spelling there."""
+        before = self._text[at - 1] if at else ""
+        after = self._text[at + 1 : at + 2]
+        if char in "\u200c\u200d":
+            return _joins(before) and (_joins(after) or unicodedata.category(before) in ("Mn", "Mc"))
+        if char in _DIRECTION_MARKS:
+            return self._in_rtl_line(at)
+        if char in "\ufe0e\ufe0f":
+            return before != "" and (before in "0123456789#*" or (before > "\x7f" and unicodedata.category(before)[0] in "PS"))
+        if "\ufe00" <= char <= "\ufe02" or "\U000e0100" <= char <= "\U000e01ef":
+            return before != "" and (unicodedata.category(before) == "Sm" or _is_ideograph(before))
+        return "\u180b" <= char <= "\u180f" and "\u1820" <= before <= "\u18aa"
+
+    def _in_rtl_line(self, at: int) -> bool:
+        if at > self._line_end:
+            start = self._text.rfind("\n", 0, at) + 1
+            end = self._text.find("\n", at)
+            self._line_end = end if end >= 0 else len(self._text)
+            line = self._text[start : self._line_end]
+            self._rtl = any(unicodedata.bidirectional(char) in ("R", "AL") for char in line if char not in _DIRECTION_MARKS)
+        return self._rtl
 
 
 def _joins(char: str) -> bool:
@@ -80,13 +96,6 @@ def _joins(char: str) -> bool:
     if char == "\ufe0f" or (char > "\u200f" and unicodedata.category(char) in ("So", "Sk")):
         return True
     return unicodedata.category(char)[0] in "LM" and any(low <= ord(char) <= high for low, high in _JOINED_SCRIPTS)
-
-
-def _has_rtl(text: str, at: int) -> bool:
-    start = text.rfind("\n", 0, at) + 1
-    end = text.find("\n", at)
-    line = text[start : end if end >= 0 else len(text)]
-    return any(unicodedata.bidirectional(char) in ("R", "AL") for char in line if char not in _DIRECTION_MARKS)
 
 
 def _is_ideograph(char: str) -> bool:
