@@ -1,0 +1,45 @@
+"""The few pieces of HTML that every card is made of.
+
+What is emitted must survive JupyterLab's sanitizer for untrusted notebooks (it keeps classes and ``dir``, drops ``<style>``,
+scripts, ``aria-*`` and CSS variables in ``style``) and read well without any CSS, in light and in dark; so structure comes from
+elements (``details``, ``strong``, ``pre``), colours from nowhere. ``style.py`` adds colour where a host can load it.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from plan_mode_nb.plan.visible import visible
+
+NO_MATH = "mathjax_ignore tex2jax_ignore"
+"""JupyterLab typesets HTML outputs too; MathJax 3 leaves the first class alone, MathJax 2 (nbconvert) the second."""
+
+Bundle = dict[str, str]
+"""A display: mime type -> text. Always ``text/plain``; deterministic, no clock, uuid, price or running number."""
+
+
+def text(value: str) -> str:
+    """``value`` as HTML text or attribute value, hiding characters made visible."""
+    return escape(visible(value))
+
+
+def element(tag: str, body: str, *, cls: str = "", **attributes: str) -> str:
+    """``<tag class=… …>body</tag>``. ``body`` is HTML; attribute values are text; a trailing ``_`` in a name is dropped."""
+    named = {"class": cls, **{name.rstrip("_"): value for name, value in attributes.items()}}
+    written = "".join(f' {name}="{text(value)}"' for name, value in named.items() if value)
+    return f"<{tag}{written}>{body}</{tag}>"
+
+
+def card(kind: str, body: str) -> str:
+    """The outermost element of a bundle's HTML: ``kind`` becomes the class ``pmnb-<kind>``."""
+    return element("div", body, cls=f"pmnb-card pmnb-{kind} {NO_MATH}")
+
+
+def paragraph(value: str, *, cls: str = "") -> str:
+    """One line of plain text in its own direction."""
+    return element("p", text(value), cls=cls, dir="auto")
+
+
+def verbatim(value: str, *, cls: str = "") -> str:
+    """Text a person or a tool wrote, every line and space kept, long lines wrapped."""
+    return element("pre", text(value), cls=cls, dir="auto", style="white-space: pre-wrap")
