@@ -1,0 +1,61 @@
+"""What a notebook's metadata holds of ours, as values. No Jupyter, no IO."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from plan_mode_nb.log.events import Header
+
+
+@dataclass(frozen=True)
+class StoredSession:
+    """One session as text. ``raw``: its header as it was read, with keys that this version does not know; None for one made here."""
+
+    header: Header
+    lines: Sequence[str] = ()
+    raw: Mapping[str, Any] | None = None
+
+    def header_json(self) -> dict[str, Any]:
+        """The header as it is written back."""
+        return self.header.to_json() if self.raw is None else dict(self.raw)
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What is ours by name but was not understood; written back as it was, and never over.
+
+    ``headers``: entries of the index by session id. ``keys``: metadata keys. ``index``: further keys of the index.
+    """
+
+    headers: Mapping[str, Any] = field(default_factory=dict)
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    index: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Document:
+    """Every session of one notebook.
+
+    ``agents``: name -> session id. ``attachments``: sha256 -> base64. ``stripped``: ids that never return. ``problems``: one sentence for
+    each thing that was not understood. ``locked``: why nothing of ours may be written into this notebook ("" when it may).
+    """
+
+    agents: Mapping[str, str] = field(default_factory=dict)
+    sessions: Mapping[str, StoredSession] = field(default_factory=dict)
+    attachments: Mapping[str, str] = field(default_factory=dict)
+    stripped: frozenset[str] = frozenset()
+    unread: Unread = field(default_factory=Unread)
+    problems: tuple[str, ...] = ()
+    locked: str = ""
+
+    def is_stripped(self, session_id: str) -> bool:
+        """Whether this id, or the one it was forked from when two copies diverged, was stripped."""
+        return any(session_id == gone or session_id.startswith(f"{gone}~") for gone in self.stripped)
+
+
+def one_session(session: StoredSession, *, agent: str | None = None) -> Document:
+    """A document that holds one session, such as a journal's; ``agent``: the name it answers to."""
+    session_id = session.header.id
+    return Document(agents={} if agent is None else {agent: session_id}, sessions={session_id: session})
