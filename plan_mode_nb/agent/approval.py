@@ -1,4 +1,4 @@
-"""Approval of one call before it runs. The seam asks and records; a policy (an axis of its own) decides whether asking is allowed.
+"""Approval of one call before it runs. The seam asks and records; policies (an axis of their own) may decide before anybody is asked.
 
 Everything but ``allowed-once`` denies.
 """
@@ -9,11 +9,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.questions import Answerer
-from plan_mode_nb.agent.registry import Undo
+from plan_mode_nb.agent.registry import Registry, Undo
 from plan_mode_nb.log.vocabulary import draft
 
 _logger = logging.getLogger(__name__)
@@ -34,10 +34,15 @@ class ApprovalRequest:
 
 @dataclass(frozen=True)
 class Decided:
-    """How a request ended and who decided it."""
+    """How a request ended and who decided it. ``reason``: one sentence for the model where a denial needs one."""
 
     outcome: ApprovalOutcome
     by: Answerer = "person"
+    reason: str = ""
+
+
+Policy = Callable[[ApprovalRequest], Decided | None]
+"""Decides a request before anybody is asked, or leaves it open (None)."""
 
 
 class ApprovalProvider(Protocol):
@@ -52,7 +57,7 @@ class NobodyToApprove:
 
     async def decide(self, request: ApprovalRequest) -> Decided:
         """Unavailable, at once."""
-        return Decided("unavailable", by="policy")
+        return Decided("unavailable", by="policy", reason="nobody is here to approve it")
 
 
 class Approvals:
@@ -61,6 +66,7 @@ class Approvals:
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
         self._provider: ApprovalProvider = NobodyToApprove()
+        self._policies: Registry[Policy] = Registry("approval policy")
         self._turnstile = asyncio.Lock()
 
     def provide(self, provider: ApprovalProvider) -> Undo:
@@ -73,18 +79,32 @@ class Approvals:
 
         return undo
 
+    def govern(self, name: str, policy: Policy) -> Undo:
+        """Add a policy; returns the undo. Policies are asked in order of registration, and the first that decides, decides."""
+        return self._policies.register(name, policy)
+
     async def decide(self, agent: Agent, tool: str, preview: str, *, reason: str, call_id: str | None = None) -> Decided:
-        """Ask for one call, log both sides, and return the decision. A provider that fails denies."""
+        """Ask for one call, log both sides, and return the decision. A policy or provider that fails denies."""
         async with self._turnstile:
             request = ApprovalRequest(self._new_id(), agent, tool, preview, reason, call_id)
             asked = {"id": request.id, "toolName": tool, "reason": reason}
             agent.session.append(draft("approval/asked", asked if call_id is None else {**asked, "callId": call_id}))
             decided = Decided("cancelled")
             try:
-                decided = await self._provider.decide(request)
-            except Exception:
-                _logger.exception("the approval provider failed on request %s", request.id)
-                decided = Decided("unavailable", by="policy")
+                decided = await self._decided(request)
             finally:
                 agent.session.append(draft("approval/decided", {"id": request.id, "outcome": decided.outcome, "by": decided.by}))
             return decided
+
+    async def _decided(self, request: ApprovalRequest) -> Decided:
+        failed = Decided("unavailable", by="policy", reason="the request could not be shown")
+        try:
+            ruled = next((ruling for policy in self._policies if (ruling := policy(request)) is not None), None)
+            decided: object = await self._provider.decide(request) if ruled is None else ruled
+        except Exception:
+            _logger.exception("the approval of request %s failed", request.id)
+            return failed
+        if not isinstance(decided, Decided) or decided.outcome not in get_args(ApprovalOutcome) or decided.by not in get_args(Answerer):
+            _logger.error("approval request %s was answered with %r", request.id, decided)
+            return failed
+        return decided

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from plan_mode_nb.agent.approval import Approvals
 from plan_mode_nb.agent.commands import CommandRegistry
+from plan_mode_nb.agent.permission import Permissions
 from plan_mode_nb.agent.prestep import PreStepChain
 from plan_mode_nb.agent.previews import Previews
 from plan_mode_nb.agent.projections import Projections
@@ -35,6 +36,7 @@ class Seams:
     pre_step: PreStepChain
     questions: Questions
     approvals: Approvals
+    permissions: Permissions
     redactions: Redactions
     previews: Previews
     commands: CommandRegistry | None
@@ -52,6 +54,7 @@ class Seams:
             pre_step=PreStepChain(),
             questions=Questions(new_id),
             approvals=Approvals(new_id),
+            permissions=Permissions(),
             redactions=Redactions(),
             previews=Previews(),
             commands=CommandRegistry(new_id) if commands else None,

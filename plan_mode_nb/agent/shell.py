@@ -30,7 +30,11 @@ class Shell(Protocol):
     """The person's namespace. One piece of code at a time."""
 
     async def run(self, code: str, *, call_id: str) -> ShellResult:
-        """Run code in the namespace, displays included. Cancelled: the code is interrupted and the result says so."""
+        """Run code in the namespace, displays included.
+
+        Cancelled while the code runs: interrupts it, waits for it, and returns what it did. The cancellation stays pending on the task
+        (never ``uncancel`` it): the tool passes it on together with that result. Cancelled before the code began: raises.
+        """
 
     async def namespace(self) -> Mapping[str, Any]:
         """The person's variables now (no private, no imported machinery); read them on the thread that calls ``inspect``."""

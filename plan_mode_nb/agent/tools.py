@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -53,6 +54,14 @@ class Outcome:
 
     result: ToolResult
     events: tuple[Draft, ...] = ()
+
+
+class CallInterrupted(asyncio.CancelledError):
+    """Raised in place of a cancellation by a tool that knows what it had done: ``outcome`` is then the call's result."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__()
+        self.outcome = outcome
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.seams import Seams
-from plan_mode_nb.agent.tools import Outcome, ToolCall, ToolResult, error_result
+from plan_mode_nb.agent.tools import CallInterrupted, Outcome, ToolCall, ToolResult, error_result
 from plan_mode_nb.exceptions import LogError
 from plan_mode_nb.log.events import Draft
 from plan_mode_nb.log.messages import Block, tool_result_message
@@ -21,14 +21,6 @@ from plan_mode_nb.log.vocabulary import draft, surface
 _logger = logging.getLogger(__name__)
 NOT_DISPATCHED = error_result("tool call aborted before dispatch", name="AbortError", code="TOOL_ABORTED_BEFORE_DISPATCH")
 INTERRUPTED = error_result("the call was interrupted; what it had done until then stays done", name="AbortError", code="TOOL_INTERRUPTED")
-
-
-class CallInterrupted(asyncio.CancelledError):
-    """Raised in place of a cancellation by a tool that knows what it had done: ``outcome`` is then the call's result."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__()
-        self.outcome = outcome
 
 
 async def run_calls(agent: Agent, seams: Seams, turn: int, step: int, blocks: Sequence[Block]) -> None:

@@ -1,0 +1,80 @@
+"""An axis: one policy of a session, independent of plan mode and of every other axis. Its state is the fold of its own event type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from plan_mode_nb.agent.commands import Command, CommandCall, CommandResult
+from plan_mode_nb.folds.policies import LastValueFold
+from plan_mode_nb.log.session import Session
+from plan_mode_nb.log.vocabulary import draft
+
+V = TypeVar("V", bound=str)
+
+
+@dataclass(frozen=True)
+class Axis(Generic[V]):
+    """``command``: the name of its command; ``title``: its name in sentences; ``type`` and ``key``: its event and the value's key in it.
+
+    ``meanings``: every value of the closed set, in the order shown, with one line that says what it means. ``default`` holds before the
+    first event; ``strictest`` stands in for a value that this version does not know, so that a newer log never loosens anything.
+    """
+
+    command: str
+    title: str
+    type: str
+    key: str
+    fold: LastValueFold
+    meanings: Mapping[V, str]
+    default: V
+    strictest: V
+
+    def value(self, session: Session) -> V:
+        """The value in force."""
+        logged = session.fold(self.fold)
+        if logged is None:
+            return self.default
+        return self._known(logged) or self.strictest
+
+    def set(self, session: Session, value: V) -> None:
+        """Log a value, unless it is the last one logged. It is in force at once, also within a turn.
+
+        Raises:
+            LogError, StoreError: the log refused or could not keep it; nothing changed.
+        """
+        if session.fold(self.fold) != value:
+            session.append(draft(self.type, {self.key: value}))
+
+    def line(self, value: V) -> str:
+        """One line: the axis, its value, and what that means."""
+        return f"{self.title}: {value}. {self.meanings[value]}"
+
+    def make_command(self) -> Command:
+        """The command: without an argument it says what is in force, with one it sets it. Case is ignored."""
+        values = list(self.meanings)
+        hint = f"[{'|'.join(values)}]"
+        lines = [f"  %{self.command} {value}\n      {self.meanings[value]}" for value in values]
+
+        def handle(call: CommandCall) -> CommandResult:
+            word = call.args.strip().lower()
+            if word:
+                value = self._known(word)
+                if value is None:
+                    return CommandResult(
+                        "error", f"{self.title} {word!r} does not exist: type %{self.command} with one of {', '.join(values)}."
+                    )
+                self.set(call.agent.session, value)
+            return CommandResult("success", self.line(self.value(call.agent.session)))
+
+        return Command(
+            self.command,
+            f"Show or set the {self.title.lower()}",
+            handle,
+            hint=hint,
+            help=f"{self.title}, {self.default} unless set. Without an argument: what is in force.\n\n" + "\n".join(lines) + "\n",
+        )
+
+    def _known(self, word: str) -> V | None:
+        return next((value for value in self.meanings if value == word), None)

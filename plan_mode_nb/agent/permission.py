@@ -1,0 +1,106 @@
+"""Permission for a run that nothing confines: a tool asks before it acts, whoever is registered decides.
+
+Tools do not know the axes and the axes do not know the tools. Nobody registered denies: a composition that forgot its limits must not run
+code as if it had none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+from plan_mode_nb.agent.agent import Agent
+from plan_mode_nb.agent.approval import Decided
+from plan_mode_nb.agent.registry import Registry, Undo
+from plan_mode_nb.agent.tools import CallInterrupted, Outcome, ToolCall, ToolError, error_result
+
+
+@dataclass(frozen=True)
+class UnconfinedRun:
+    """A call that would run where nothing limits what it reads, writes and reaches. ``preview``: exactly what would run."""
+
+    agent: Agent
+    call: ToolCall
+    preview: str
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """This one run may go ahead."""
+
+
+@dataclass(frozen=True)
+class Denied:
+    """It may not. ``message``: one sentence that tells the model what happened and what it can do."""
+
+    message: str
+    code: str
+
+
+Verdict = Allowed | Denied
+Check = Callable[[UnconfinedRun], Awaitable[Verdict]]
+
+
+class Permissions:
+    """Checks by unique name. Every one must allow; the first that denies ends it."""
+
+    def __init__(self) -> None:
+        self._checks: Registry[Check] = Registry("permission check")
+
+    def register(self, name: str, check: Check) -> Undo:
+        """Add a check; returns the undo."""
+        return self._checks.register(name, check)
+
+    async def require(self, call: ToolCall, preview: str) -> None:
+        """Return when the run may go ahead.
+
+        Raises:
+            ToolError: it may not; nothing ran.
+            CallInterrupted: the turn was stopped while a check waited; nothing ran, and the call's result says so.
+        """
+        if call.agent is None:
+            raise ToolError(f"{call.name} needs a calling agent: there is no session whose limits would apply", code="NO_AGENT")
+        if not len(self._checks):
+            raise ToolError(f"{call.name} did not run: nothing here decides whether unconfined code may run", code="NOT_PERMITTED")
+        run = UnconfinedRun(call.agent, call, preview)
+        for check in self._checks:
+            try:
+                verdict = await check(run)
+            except asyncio.CancelledError:
+                message = f"the turn was stopped before {call.name} was allowed to run; it did not run"
+                raise CallInterrupted(Outcome(error_result(message, name="AbortError", code="APPROVAL_CANCELLED"))) from None
+            match verdict:
+                case Allowed():
+                    continue
+                case Denied(message, code):
+                    raise ToolError(message, code=code)
+                case _:
+                    assert_never(verdict)
+
+
+def verdict_of(decided: Decided, tool: str) -> Verdict:
+    """What an approval means for the run it was asked for. Everything but ``allowed-once`` denies."""
+    because = f" ({decided.reason})" if decided.reason else ""
+    match decided.outcome:
+        case "allowed-once":
+            return Allowed()
+        case "rejected" if decided.by == "policy":
+            return Denied(f"{tool} was rejected without asking{because}; it did not run: go on without it", "APPROVAL_REJECTED")
+        case "rejected":
+            return Denied(
+                f"the user rejected this call of {tool}{because}; it did not run: do not send it again unchanged, "
+                "do without it or ask what they want instead",
+                "APPROVAL_REJECTED",
+            )
+        case "cancelled":
+            return Denied(f"the approval of {tool} was cancelled{because}; it did not run", "APPROVAL_CANCELLED")
+        case "unavailable":
+            return Denied(
+                f"{tool} needs an approval that nobody could give{because}; it did not run: go on without it, "
+                "or say in your answer what you would have run",
+                "APPROVAL_UNAVAILABLE",
+            )
+        case _:
+            assert_never(decided.outcome)
