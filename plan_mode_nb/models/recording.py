@@ -1,0 +1,192 @@
+"""A model that plays the answers of a recorded session, in order. What it is asked is not compared here: that is replay's task."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from plan_mode_nb.agent.model import Chunk, Finish, FinishKind, ReasoningDelta, Request, TextDelta, ToolCallDelta, Usage, UsageChunk
+from plan_mode_nb.exceptions import ModelError
+from plan_mode_nb.log.events import Event
+from plan_mode_nb.models.script import words
+
+RECORDING: Mapping[str, Any] = {"provider": "recording", "model": "recording"}
+_DELTAS: Mapping[str, type[TextDelta | ReasoningDelta | ToolCallDelta]] = {
+    "text-delta": TextDelta,
+    "reasoning-delta": ReasoningDelta,
+    "tool-call-delta": ToolCallDelta,
+}
+_DONE = ("stop", "tool-calls", "max-tokens")
+
+
+@dataclass(frozen=True)
+class RecordedAnswer:
+    """One request's answer: its chunks, then its failure if it had one. ``config``: of the header in force when it was asked."""
+
+    config: Mapping[str, Any]
+    chunks: tuple[Chunk, ...]
+    error: ModelError | None = None
+
+
+@dataclass
+class _Attempt:
+    """One request while its events are read. ``ending``: the data of its ``finish`` chunk."""
+
+    config: Mapping[str, Any]
+    deltas: list[Chunk] = field(default_factory=list)
+    usage: list[Chunk] = field(default_factory=list)
+    ending: dict[str, Any] | None = None
+    message: dict[str, Any] | None = None
+    interrupted: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether what comes next in the step belongs to another request (a retry)."""
+        if self.message is not None and not self.interrupted:
+            return True
+        return self.ending is not None and self.ending["kind"] not in _DONE
+
+    def answer(self, reason: Mapping[str, Any]) -> RecordedAnswer:
+        """The answer, given how its turn ended."""
+        chunks = [*(self.deltas or _chunks_of(self.message)), *self.usage]
+        if self.message is None or self.interrupted:
+            return RecordedAnswer(self.config, tuple(chunks), _failure(self.ending, reason))
+        called = any(block["type"] == "tool-call" for block in self.message["content"])
+        kind: FinishKind = self.ending["kind"] if self.ending else "tool-calls" if called else "stop"
+        return RecordedAnswer(self.config, (*chunks, Finish(kind, self.message["source"].get("replayState"))))
+
+
+class _Reader:
+    """Events -> answers. Requests of a step are told apart by their ``finish`` chunks and messages; a step may hold several (retries)."""
+
+    def __init__(self) -> None:
+        self.answers: list[RecordedAnswer] = []
+        self._config: Mapping[str, Any] = RECORDING
+        self._turn: list[_Attempt] = []
+        self._unasked = False
+
+    def read(self, event: Event) -> None:
+        """Take one more event."""
+        data = event.data
+        match event.type:
+            case "request/header":
+                self._config = data["header"]["config"]
+            case "step/start":
+                self._unasked = True
+            case "llm/retry-started":
+                self._begin()
+            case "assistant/chunk":
+                self._chunk(data["chunk"])
+            case "assistant/message":
+                self._message(data)
+            case "turn/end":
+                self.end(data["reason"])
+
+    def end(self, reason: Mapping[str, Any]) -> None:
+        """The turn is over; how it ended says why its last request failed. An entered step that got nothing at all was a request, too."""
+        if self._unasked and reason["kind"] in ("error", "aborted", "interrupted"):
+            self._begin()
+        self.answers.extend(attempt.answer(reason) for attempt in self._turn)
+        self._turn, self._unasked = [], False
+
+    def _begin(self) -> _Attempt:
+        self._unasked = False
+        self._turn.append(_Attempt(self._config))
+        return self._turn[-1]
+
+    def _attempt(self) -> _Attempt:
+        return self._begin() if self._unasked or not self._turn or self._turn[-1].is_over else self._turn[-1]
+
+    def _chunk(self, chunk: dict[str, Any]) -> None:
+        kind = chunk["type"]
+        if kind in _DELTAS:
+            self._attempt().deltas.append(msgspec.convert(chunk, _DELTAS[kind]))
+        elif kind == "usage":
+            self._attempt().usage.append(UsageChunk(msgspec.convert(chunk["usage"], Usage)))
+        elif kind == "finish":
+            self._attempt().ending = chunk["reason"]
+
+    def _message(self, data: dict[str, Any]) -> None:
+        """A kept prefix may stand behind the failed ``finish`` that cut it: it belongs to that request, not to a new one."""
+        interrupted = data.get("interrupted") is True
+        last = self._turn[-1] if self._turn and not self._unasked else None
+        attempt = last if last is not None and interrupted and last.message is None else self._attempt()
+        attempt.message, attempt.interrupted = data["message"], interrupted
+        if not attempt.usage and data.get("usage"):
+            attempt.usage.append(UsageChunk(msgspec.convert(data["usage"], Usage)))
+
+
+def _chunks_of(message: Mapping[str, Any] | None) -> list[Chunk]:
+    """A message streamed again, the same way every time: text word by word, a call's arguments in one piece."""
+    chunks: list[Chunk] = []
+    for index, block in enumerate(message["content"] if message else ()):
+        match block["type"]:
+            case "text":
+                chunks.extend(TextDelta(index, piece) for piece in words(block["text"]))
+            case "reasoning":
+                chunks.extend(ReasoningDelta(index, piece) for piece in words(block["text"]))
+            case "tool-call":
+                chunks.append(ToolCallDelta(index, block["id"], block["name"], block["arguments"]))
+    return chunks
+
+
+def _failure(ending: Mapping[str, Any] | None, reason: Mapping[str, Any]) -> ModelError:
+    """The failure as recorded: by the ``finish`` chunk, else by the turn's end; a stopped turn has none and gets a sentence."""
+    told = (ending or {}).get("failure") or (reason.get("error") if reason["kind"] == "error" else None)
+    if not isinstance(told, Mapping):
+        return ModelError("the recorded answer stops here: its turn was stopped or interrupted", code="ABORTED")
+    message, code = str(told.get("message", "")), str(told.get("code", "UNKNOWN"))
+    return ModelError(message, code=code, status=told.get("status"), retry_after_ms=told.get("providerRetryAfterMs"))
+
+
+def recorded_answers(events: Iterable[Event]) -> list[RecordedAnswer]:
+    """Every request's answer in the order of the log, failed and retried ones too. A turn that is still open counts as interrupted."""
+    reader = _Reader()
+    for event in events:
+        reader.read(event)
+    reader.end({"kind": "interrupted"})
+    return reader.answers
+
+
+class RecordedModel:
+    """Plays the answers of ``events`` (a session's, from its start), one a request.
+
+    ``config`` is the recorded header's as of the next answer, so that the header of a replayed request equals the recorded one.
+    """
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._answers = recorded_answers(events)
+        self._next = 0
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Of the next answer; after the last one, of the last."""
+        if not self._answers:
+            return RECORDING
+        return self._answers[min(self._next, len(self._answers) - 1)].config
+
+    @property
+    def remaining(self) -> int:
+        """Answers that no request has taken yet."""
+        return len(self._answers) - self._next
+
+    async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+        """The next recorded answer.
+
+        Raises:
+            ModelError: as recorded; or the recording has no more answers (code ``CONFIG``: asking again cannot help).
+        """
+        if not self.remaining:
+            raise ModelError(
+                "the recording ends here; to go on with a live model, set %config PlanAgent.model, for example 'openai-chat:NAME'",
+                code="CONFIG",
+            )
+        answer = self._answers[self._next]
+        self._next += 1
+        for chunk in answer.chunks:
+            yield chunk
+        if answer.error is not None:
+            raise answer.error
