@@ -154,6 +154,11 @@ class Kernel:
         """Wait until ``text`` is in some output of the cell, in its present state."""
         self.until(lambda: text in self._visible(message_id), timeout, lambda: self.cell(message_id))
 
+    def until_printed(self, text: str, timeout: float = 15.0) -> None:
+        """Wait until a stream of any cell or callback has carried ``text`` in one message."""
+        streams = lambda: [m["content"]["text"] for m in list(self.messages) if m["msg_type"] == "stream"]  # noqa: E731
+        self.until(lambda: any(text in one for one in streams()), timeout, streams)
+
     # -- the rest of what a front end does
 
     def interrupt(self) -> float:

@@ -3,21 +3,58 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
+import os
+import signal
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from IPython import get_ipython
+from IPython.core.async_helpers import _asyncio_runner
 from IPython.display import display, update_display
 
 from plan_mode_nb.hosts.kernel import thread
+from plan_mode_nb.hosts.kernel.capture import RecordedStream
 from plan_mode_nb.hosts.kernel.jobs import NO_PARTIAL, partial_result
 from plan_mode_nb.hosts.kernel.recorder import Recording
-from plan_mode_nb.hosts.kernel.turn import CellTurn, TurnEnd
+from plan_mode_nb.hosts.kernel.turn import CellTurn, TurnEnd, active_turn
 from plan_mode_nb.hosts.kernel.user_code import run_user_code
 
 SEEN: list[tuple[str, Any]] = []  # what bodies noticed, in order
 GATES: dict[str, threading.Event] = {}
+
+
+def _descriptors() -> list[int]:
+    return [os.fstat(fd).st_ino for fd in (0, 1, 2)]
+
+
+DESCRIPTORS = _descriptors()
+SHOW_TRACEBACK = vars(get_ipython()).get("_showtraceback") if get_ipython() else None
+
+
+def leftovers() -> list[str]:
+    """What a turn left behind in this process, by name: nothing, it should be."""
+    shell = get_ipython()
+    kernel = getattr(shell, "kernel", None)
+    names = [one.name for one in threading.enumerate()]
+    found = {
+        "painter": any("painter" in name for name in names),
+        "agent threads": sum(name.startswith("plan-mode-nb") for name in names) > 1,
+        "turn": active_turn(shell) is not None,
+        "streams": isinstance(sys.stdout, RecordedStream) or isinstance(sys.stderr, RecordedStream),
+        "display hooks": bool(getattr(shell.display_pub, "_hooks", ())),
+        "displayhook": sys.displayhook is not shell.displayhook,
+        "input": kernel is not None and builtins.input != kernel.raw_input,
+        "stdin": kernel is not None and not kernel._allow_stdin,
+        "traceback": vars(shell).get("_showtraceback") is not SHOW_TRACEBACK,
+        "ask_exit": "ask_exit" in vars(shell),
+        "runner": shell.loop_runner is not _asyncio_runner,
+        "signal": signal.getsignal(signal.SIGINT) is not signal.default_int_handler,
+        "descriptors": _descriptors() != DESCRIPTORS,
+    }
+    return [name for name, left in found.items() if left]
 
 
 class Slots:
@@ -69,6 +106,11 @@ def turn(body: Callable[[CellTurn[Any]], Any], view: Any = None) -> Any:
     global VIEW
     VIEW = view if view is not None else Slots()
     return CellTurn(shell, thread.get(shell), body, VIEW).run()
+
+
+def go(body: Callable[[CellTurn[Any]], Any]) -> None:
+    """`turn` without its result, so that the cell shows only what the turn shows."""
+    turn(body)
 
 
 VIEW: Any = None

@@ -6,14 +6,16 @@ inside somebody's code (the agent's Python, a widget callback), which a person m
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, final
 
-__all__ = ["Awaited", "InterruptGate"]
+__all__ = ["Awaited", "InterruptGate", "interrupt_main_thread"]
 
 
 @final
@@ -73,12 +75,15 @@ class InterruptGate:
     @contextmanager
     def raising(self) -> Iterator[None]:
         """SIGINT raises KeyboardInterrupt in here (or cancels the awaited task)."""
-        before = self._raising
         self._raising = True
         try:
             yield
         finally:
-            self._raising = before
+            self._raising = False
+
+    def disarm(self) -> None:
+        """SIGINT does not raise from here on: for whoever leaves `raising`, since one may have struck in its last step."""
+        self._raising = False
 
     @contextmanager
     def holding(self) -> Iterator[None]:
@@ -118,3 +123,12 @@ class InterruptGate:
             self._pending = True
         elif self._awaited is None or not self._awaited.interrupt(frame):
             raise KeyboardInterrupt
+
+
+def interrupt_main_thread() -> None:
+    """SIGINT for the main thread, from another thread of this process."""
+    ident = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and ident is not None:
+        signal.pthread_kill(ident, signal.SIGINT)  # unlike interrupt_main, ends a blocking system call
+    else:
+        _thread.interrupt_main()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, final
 
 from plan_mode_nb.exceptions import HostError
 
-__all__ = ["NO_PARTIAL", "MainJob", "partial_result"]
+__all__ = ["NO_PARTIAL", "MainJob", "MainJobs", "partial_result"]
 
+CELL_GONE: Final = "The cell of this turn has ended, so nothing can run or display in it; start a new turn."
 NO_PARTIAL: Final = object()
 _PARTIAL: Final = "_plan_mode_nb_partial"
 
@@ -62,6 +64,53 @@ class MainJob:
                 if self._future.exception() is None:
                     setattr(cancelled, _PARTIAL, self._future.result())
             raise
+
+
+@final
+class MainJobs:
+    """The queue of a turn's jobs: filled from any thread, emptied by the main thread until `close`.
+
+    ``call`` hands a function to the agent's loop (`AgentThread.call`); ``wake`` wakes the main thread.
+    """
+
+    def __init__(self, call: Callable[..., bool], wake: Callable[[], None]) -> None:
+        self._call = call
+        self._wake = wake
+        self._queue: deque[MainJob | Callable[[], object]] = deque()
+        self._open = True
+        self._lock = threading.Lock()
+
+    def __bool__(self) -> bool:
+        return bool(self._queue)
+
+    def put(self, job: MainJob | Callable[[], object]) -> bool:
+        """Queue a job, or a plain call that nobody waits for. False when the queue is closed."""
+        with self._lock:
+            if not self._open:
+                return False
+            self._queue.append(job)
+        self._wake()
+        return True
+
+    def run_all(self, *, plain: Callable[[Callable[[], object]], object], before_answer: Callable[[], None]) -> None:
+        """Main thread: run what is queued, in order. ``plain(call)`` runs a plain call; ``before_answer()`` precedes each answer."""
+        while self._queue:
+            job = self._queue.popleft()
+            if not isinstance(job, MainJob):
+                plain(job)
+            elif job.claim():
+                result, error = job.run()
+                before_answer()
+                self._call(job.settle, result, error)
+
+    def close(self) -> None:
+        """Take no more jobs; those that are left fail with a sentence."""
+        with self._lock:
+            self._open = False
+        while self._queue:
+            job = self._queue.popleft()
+            if isinstance(job, MainJob) and job.claim():
+                self._call(job.settle, None, HostError(CELL_GONE))
 
 
 def partial_result(cancelled: asyncio.CancelledError) -> Any:

@@ -124,7 +124,7 @@ class KernelPump:
             known = known and all(callable(getattr(kernel, name)) for name in ("set_parent", "get_parent", "_publish_status"))
         except (ImportError, AttributeError, TypeError) as error:
             raise HostError(UNKNOWN_LAYOUT) from error
-        if not known:
+        if not known or not hasattr(kernel, "_shutdown_message"):
             raise HostError(UNKNOWN_LAYOUT)
 
     def __enter__(self) -> Self:
@@ -197,6 +197,7 @@ class KernelPump:
         except Exception:
             kernel.log.error("plan_mode_nb: a %s handler failed", kind, exc_info=True)
         finally:
+            self._gate.disarm()
             if hasattr(self._reply, "flush"):  # ipykernel 6: a stream whose loop waits for this cell
                 self._reply.flush(self._pollout)
             # ipywidgets' front end sends its next update only after the idle of this message.

@@ -7,33 +7,25 @@ the body posts (every display, every widget, every piece of user code) and owns 
 from __future__ import annotations
 
 import asyncio
-import io
-import signal
-import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar, final
 
-from IPython.core.displayhook import CapturingDisplayHook
-from IPython.core.displaypub import CapturingDisplayPublisher
-
 from plan_mode_nb.exceptions import HostError, PlanModeError
-from plan_mode_nb.hosts.kernel.interrupts import InterruptGate
-from plan_mode_nb.hosts.kernel.jobs import MainJob
+from plan_mode_nb.hosts.kernel.interrupts import InterruptGate, interrupt_main_thread
+from plan_mode_nb.hosts.kernel.jobs import CELL_GONE, MainJob, MainJobs
 from plan_mode_nb.hosts.kernel.pump import Pump, Wake, pump_for
+from plan_mode_nb.hosts.kernel.refusals import one_line, refuse_here
 from plan_mode_nb.hosts.kernel.thread import AgentThread
 
-__all__ = ["CellTurn", "CellView", "TurnEnd", "active_turn", "one_line"]
+__all__ = ["CellTurn", "CellView", "TurnEnd", "active_turn"]
 
 T = TypeVar("T")
-E = TypeVar("E", bound=BaseException)
 TurnEnd = Literal["completed", "interrupted", "failed"]
 
 _ATTRIBUTE: Final = "_plan_mode_nb_turn"
-CELL_GONE: Final = "The cell of this turn has ended, so nothing can run or display in it; start a new turn."
 
 
 class CellView(Protocol):
@@ -61,7 +53,7 @@ class CellTurn(Generic[T]):
     FLUSH_S: Final = 0.1
     TICK_S: Final = 0.25
 
-    def __init__(self, shell: Any, agent: AgentThread, body: Callable[[CellTurn[T]], Awaitable[T]], view: CellView) -> None:
+    def __init__(self, shell: Any, agent: AgentThread, body: Callable[[CellTurn[T]], Coroutine[Any, Any, T]], view: CellView) -> None:
         self.shell: Final = shell
         self.agent: Final = agent
         self._kernel = getattr(shell, "kernel", None)
@@ -72,15 +64,13 @@ class CellTurn(Generic[T]):
         self._gate = InterruptGate(self._on_interrupt)
         self._wake = Wake()
         self._pump: Pump | None = None
-        self._jobs: deque[MainJob | Callable[[], object]] = deque()
-        self._jobs_open = threading.Lock()
+        self._jobs = MainJobs(agent.call, self._wake)
         self._task: asyncio.Task[T] | None = None
         self._dirty = False
         self._next_flush = 0.0
         self._interrupted = False
         self._cancelled = False
         self._gone = False
-        self._closed = False
         self._done = threading.Event()
 
     # -- for the agent thread
@@ -94,7 +84,7 @@ class CellTurn(Generic[T]):
         if not self.agent.is_current():
             raise HostError("on_main is for coroutines on the agent thread; on the main thread call the function itself.")
         job = MainJob(fn, args, self.agent.loop)
-        if not self._enqueue(job):
+        if not self._jobs.put(job):
             raise HostError(CELL_GONE)
         return await job.wait()
 
@@ -116,7 +106,7 @@ class CellTurn(Generic[T]):
 
         An error in it is logged, and shown when the turn ends.
         """
-        return self._enqueue(lambda: fn(*args))
+        return self._jobs.put(lambda: fn(*args))
 
     def request_stop(self) -> None:
         """Stop the turn, as the kernel's stop button does. Callable from any thread, and more than once."""
@@ -125,7 +115,7 @@ class CellTurn(Generic[T]):
         if threading.current_thread() is threading.main_thread():
             self._gate.cancel_awaited()
         elif self._gate.in_user_code:
-            _interrupt_main_thread()
+            interrupt_main_thread()
 
     # -- for jobs on the main thread
 
@@ -145,6 +135,7 @@ class CellTurn(Generic[T]):
                     raise KeyboardInterrupt
                 yield
         finally:
+            self._gate.disarm()
             self._gate.reinstall()
 
     def awaiting(self, task: asyncio.Task[Any]) -> AbstractContextManager[None]:
@@ -166,8 +157,12 @@ class CellTurn(Generic[T]):
         whatever `PlanModeError` the body raised; `HostError` for any other failure, logged with its traceback. All of them
         render as one line in IPython.
         """
-        _refuse(self.shell)
-        pump = pump_for(self.shell, self._wake, self._gate)
+        try:
+            refuse_here(self.shell, busy=active_turn(self.shell) is not None)
+            pump = pump_for(self.shell, self._wake, self._gate)
+        except HostError as error:
+            self._wake.close()
+            raise one_line(error) from error.__cause__
         setattr(self.shell, _ATTRIBUTE, self)
         undo = self.agent.on_death(self._on_death)
         try:
@@ -175,7 +170,7 @@ class CellTurn(Generic[T]):
                 self._pump = pump
                 failure = self._open_and_loop(pump)
                 reason = self._reason(failure)
-                self._close_jobs()
+                self._jobs.close()
                 self.flush()
                 self._guarded(lambda: self._view.close(reason))
         finally:
@@ -196,7 +191,7 @@ class CellTurn(Generic[T]):
     def _loop(self, pump: Pump) -> str | None:
         deadline: float | None = None
         while True:
-            self._run_jobs()
+            self._jobs.run_all(plain=self._guarded, before_answer=self._before_answer)
             now = time.monotonic()
             if self._dirty and not self._blind and now >= self._next_flush:
                 self.flush()
@@ -213,47 +208,21 @@ class CellTurn(Generic[T]):
                     self.agent.stop(timeout=0)
                     return f"The agent did not stop within {self.GRACE_S:g} s and was abandoned"
             self._gate.reinstall()
-            pump.poll(self._patience())
+            # Never long: a dead thread or a shutdown may come without a wake-up.
+            waiting = self._dirty and not self._blind
+            pump.poll(min(self.TICK_S, max(0.0, self._next_flush - time.monotonic())) if waiting else self.TICK_S)
             self._wake.clear()
 
-    def _patience(self) -> float:
-        """Seconds to wait for the next event: never long, since a dead thread or a shutdown may come without a wake-up."""
-        if not self._dirty or self._blind:
-            return self.TICK_S
-        return min(self.TICK_S, max(0.0, self._next_flush - time.monotonic()))
-
-    def _run_jobs(self) -> None:
-        while self._jobs:
-            job = self._jobs.popleft()
-            if not isinstance(job, MainJob):
-                self._guarded(job)
-            elif job.claim():
-                result, error = job.run()
-                if self._interrupted:
-                    # Ahead of the result, or the agent would run on with it for a moment.
-                    self._cancel_body()
-                self.agent.call(job.settle, result, error)
-
-    def _enqueue(self, job: MainJob | Callable[[], object]) -> bool:
-        with self._jobs_open:
-            if self._closed:
-                return False
-            self._jobs.append(job)
-        self._wake()
-        return True
-
-    def _close_jobs(self) -> None:
-        with self._jobs_open:
-            self._closed = True
-        for job in self._jobs:
-            if isinstance(job, MainJob) and job.claim():
-                self.agent.call(job.settle, None, HostError(CELL_GONE))
+    def _before_answer(self) -> None:
+        # The cancel goes ahead of a job's result, or the agent would run on with it for a moment.
+        if self._interrupted:
+            self._cancel_body()
 
     def _start(self) -> None:
         if self._interrupted:
             self._finish()
             return
-        self._task = self.agent.loop.create_task(_as_coroutine(self._body(self)))
+        self._task = self.agent.loop.create_task(self._body(self))
         # The task itself says that it is done: a wrapper could be cancelled before it got to say so.
         self._task.add_done_callback(self._finish)
 
@@ -311,7 +280,8 @@ class CellTurn(Generic[T]):
         if failure is not None or task is None:
             raise one_line(HostError(failure or self._death_sentence()))
         if task.cancelled():
-            raise one_line(HostError("The agent's turn was cancelled from outside; run the cell again."))
+            outside = "The agent's turn was cancelled from outside; run the cell again."
+            raise one_line(HostError(outside if self.agent.alive else self._death_sentence()))
         error = task.exception()
         if error is None:
             return task.result()
@@ -322,37 +292,6 @@ class CellTurn(Generic[T]):
         raise one_line(HostError(f"The turn failed ({what}); run the cell again.")) from error
 
 
-async def _as_coroutine(awaitable: Awaitable[T]) -> T:
-    return await awaitable
-
-
-def one_line(error: E) -> E:
-    """``error``, shown by IPython as the single line ``Type: message`` instead of a traceback."""
-    error._render_traceback_ = lambda: [f"{type(error).__name__}: {error}"]  # type: ignore[attr-defined]
-    return error
-
-
 def active_turn(shell: Any) -> CellTurn[Any] | None:
     """The turn that this shell is in, or None."""
     return getattr(shell, _ATTRIBUTE, None)
-
-
-def _refuse(shell: Any) -> None:
-    """Raise `HostError` where a turn cannot run."""
-    if threading.current_thread() is not threading.main_thread():
-        raise one_line(HostError("Agent turns run in the kernel's main shell; run this cell without a subshell."))
-    if active_turn(shell) is not None:
-        raise one_line(HostError("An agent turn is already running in this kernel; wait until its cell has ended."))
-    captured = isinstance(shell.display_pub, CapturingDisplayPublisher) or isinstance(sys.displayhook, CapturingDisplayHook)
-    if captured or isinstance(sys.stdout, io.StringIO):
-        raise one_line(HostError("A turn's cards cannot be shown under %%capture; remove it and run the cell again."))
-
-
-def _interrupt_main_thread() -> None:
-    ident = threading.main_thread().ident
-    if hasattr(signal, "pthread_kill") and ident is not None:
-        signal.pthread_kill(ident, signal.SIGINT)  # unlike interrupt_main, ends a blocking system call
-    else:
-        import _thread
-
-        _thread.interrupt_main()
