@@ -6,17 +6,16 @@ Everything but ``allowed-once`` denies.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
 from plan_mode_nb.agent.agent import Agent
+from plan_mode_nb.agent.presenting import presented
 from plan_mode_nb.agent.questions import Answerer
 from plan_mode_nb.agent.registry import Registry, Undo
 from plan_mode_nb.log.vocabulary import draft
 
-_logger = logging.getLogger(__name__)
 ApprovalOutcome = Literal["allowed-once", "rejected", "cancelled", "unavailable"]
 
 
@@ -97,14 +96,16 @@ class Approvals:
             return decided
 
     async def _decided(self, request: ApprovalRequest) -> Decided:
-        failed = Decided("unavailable", by="policy", reason="the request could not be shown")
-        try:
+        provider = self._provider
+
+        async def decide() -> Decided:
             ruled = next((ruling for policy in self._policies if (ruling := policy(request)) is not None), None)
-            decided: object = await self._provider.decide(request) if ruled is None else ruled
-        except Exception:
-            _logger.exception("the approval of request %s failed", request.id)
-            return failed
-        if not isinstance(decided, Decided) or decided.outcome not in get_args(ApprovalOutcome) or decided.by not in get_args(Answerer):
-            _logger.error("approval request %s was answered with %r", request.id, decided)
-            return failed
-        return decided
+            return await provider.decide(request) if ruled is None else ruled
+
+        given = await presented(decide, _is_decided, what=f"approval {request.id}")
+        return given if isinstance(given, Decided) else Decided("unavailable", by="policy", reason="the request could not be shown")
+
+
+def _is_decided(value: object) -> bool:
+    """Whether a policy's or provider's return value is a decision: annotations do not bind a third party's provider."""
+    return isinstance(value, Decided) and value.outcome in get_args(ApprovalOutcome) and value.by in get_args(Answerer)

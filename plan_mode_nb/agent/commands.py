@@ -62,8 +62,10 @@ class Command:
 class CommandRegistry:
     """Commands by unique name."""
 
-    def __init__(self, new_id: Callable[[], str]) -> None:
+    def __init__(self, new_id: Callable[[], str], redact: Callable[[str], str] = str) -> None:
+        """``redact``: what takes secrets out of arguments and results before they are logged."""
         self._new_id = new_id
+        self._redact = redact
         self._commands: Registry[Command] = Registry("command")
 
     def register(self, command: Command) -> Undo:
@@ -90,7 +92,7 @@ class CommandRegistry:
         if call.images and not command.images:
             raise CommandError(f"{name} takes no images; leave them out")
         session, command_id = call.agent.session, self._new_id()
-        session.append(*_run_events(command, call, command_id, cell))
+        session.append(*self._run_events(command, call, command_id, cell))
         result = CommandResult("error", "the command was interrupted")
         try:
             handled = command.handler(call)
@@ -101,13 +103,13 @@ class CommandRegistry:
             _logger.exception("the command %s failed", name)
             result = CommandResult("error", f"{name} failed: {error}")
         finally:
-            session.append(draft("command/done", {"commandId": command_id, "kind": result.kind, "text": result.text}))
+            done = {"commandId": command_id, "kind": result.kind, "text": self._redact(result.text)}
+            session.append(draft("command/done", done))
         return result
 
-
-def _run_events(command: Command, call: CommandCall, command_id: str, cell: dict[str, Any] | None) -> list[Draft]:
-    run = {"commandId": command_id, "name": command.name, "args": command.recorded_args(call), "source": dict(USER_SOURCE)}
-    drafts = [draft("command/run", run)]
-    if cell is not None:
-        drafts.append(draft("notebook/cell", {"turn": None, "command": command_id, **cell}))
-    return drafts
+    def _run_events(self, command: Command, call: CommandCall, command_id: str, cell: dict[str, Any] | None) -> list[Draft]:
+        args = self._redact(command.recorded_args(call))
+        drafts = [draft("command/run", {"commandId": command_id, "name": command.name, "args": args, "source": dict(USER_SOURCE)})]
+        if cell is not None:
+            drafts.append(draft("notebook/cell", {"turn": None, "command": command_id, **cell}))
+        return drafts

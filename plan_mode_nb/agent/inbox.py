@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from plan_mode_nb.folds.inbox import Inbox as Queues
@@ -18,8 +19,10 @@ from plan_mode_nb.log.vocabulary import draft
 class Inbox:
     """The queues of one session. Reading folds; writing appends. Nothing here wakes the loop: the host decides when a turn runs."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, redact: Callable[[Message], Message] = lambda message: message) -> None:
+        """``redact``: what takes secrets out of a message before it is logged."""
         self._session = session
+        self._redact = redact
         self._fold = inbox_fold(session.header)
 
     def followup(self, message: Message) -> None:
@@ -28,6 +31,10 @@ class Inbox:
 
     def steer(self, message: Message) -> None:
         """Queue a message for the next step of the running turn, or of the next one; a turn does not end while one waits."""
+        self._insert("next-step", message)
+
+    def inject(self, message: Message) -> None:
+        """Queue context for the next step, like a steer. It asks nothing: a host starts no turn because of it."""
         self._insert("next-step", message)
 
     @property
@@ -69,7 +76,7 @@ class Inbox:
     def _insert(self, target: Target, message: Message) -> None:
         waiting = self._waiting
         start = len(waiting.next_turn if target == "next-turn" else waiting.next_step)
-        self._session.append(draft("agent/inbox/spliced", {"target": target, "start": start, "inserted": [message]}))
+        self._session.append(draft("agent/inbox/spliced", {"target": target, "start": start, "inserted": [self._redact(message)]}))
 
 
 def _removal(target: Target, count: int, outcome: str | None = None) -> Draft:

@@ -6,12 +6,12 @@ lines of our own, because no plugin library has an asynchronous waterfall with e
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from plan_mode_nb.agent.agent import Agent
-from plan_mode_nb.agent.registry import Undo
+from plan_mode_nb.agent.registry import Undo, entered
 from plan_mode_nb.log.messages import Message
 
 Place = Literal["outermost", "default", "innermost"]
@@ -20,13 +20,23 @@ PLACES: tuple[Place, ...] = ("outermost", "default", "innermost")
 
 @dataclass
 class Step:
-    """A proposed step. ``messages``: claimed from the inbox, in order. A listener may set ``model`` (a model's name) for this step."""
+    """A proposed step. ``messages``: claimed from the inbox, in order. A listener may set ``model`` (a model's name) for this step.
+
+    ``due``: results wait for the model, so the step runs even without a message. ``is_stopped``: whether the turn is being stopped; such
+    a step never runs, whatever the chain decides.
+    """
 
     agent: Agent
     turn: int
     step: int
     messages: tuple[Message, ...]
+    due: bool = False
     model: str | None = None
+    is_stopped: Callable[[], bool] = lambda: False
+
+    def runs(self, entering: Sequence[Message]) -> bool:
+        """Whether the step runs once the chain accepted it with these messages."""
+        return (self.due or bool(entering)) and not self.is_stopped()
 
 
 @dataclass(frozen=True)
@@ -52,22 +62,15 @@ Listener = Callable[[Step, CallNext], Awaitable[Decision]]
 class PreStepChain:
     """Listeners by place; within a place the first registered is the outer one."""
 
-    _listeners: dict[Place, list[Listener]] = field(default_factory=lambda: {place: [] for place in PLACES})
+    _listeners: dict[Place, list[tuple[Listener]]] = field(default_factory=lambda: {place: [] for place in PLACES})
 
     def register(self, listener: Listener, place: Place = "default") -> Undo:
         """Add a listener; returns the undo."""
-        listeners = self._listeners[place]
-        listeners.append(listener)
-
-        def undo() -> None:
-            if listener in listeners:
-                listeners.remove(listener)
-
-        return undo
+        return entered(self._listeners[place], listener)
 
     async def propose(self, step: Step) -> Decision:
         """Ask everybody, outermost first. Nobody there: accepted as proposed."""
-        ordered = [listener for place in PLACES for listener in self._listeners[place]]
+        ordered = [listener for place in PLACES for (listener,) in self._listeners[place]]
 
         async def call(index: int, proposed: Step) -> Decision:
             if index == len(ordered):

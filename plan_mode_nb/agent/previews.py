@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from plan_mode_nb.agent.registry import Undo
+from plan_mode_nb.agent.registry import Undo, entered
 from plan_mode_nb.log.events import SessionId
 
 _logger = logging.getLogger(__name__)
@@ -27,21 +27,15 @@ class Previews:
     """Listeners for previews, called on the agent thread."""
 
     def __init__(self) -> None:
-        self._listeners: list[Callable[[Preview], None]] = []
+        self._listeners: list[tuple[Callable[[Preview], None]]] = []
 
     def subscribe(self, listener: Callable[[Preview], None]) -> Undo:
         """Add a listener; returns the undo."""
-        self._listeners.append(listener)
-
-        def undo() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-        return undo
+        return entered(self._listeners, listener)
 
     def send(self, preview: Preview) -> None:
         """Tell everybody. A listener that fails is logged and does not stop the answer."""
-        for listener in tuple(self._listeners):
+        for (listener,) in tuple(self._listeners):
             try:
                 listener(preview)
             except Exception:

@@ -6,19 +6,18 @@ The seam only carries and records. What an answer means is decided by who asked,
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, get_args
 
 import msgspec
 
 from plan_mode_nb.agent.agent import Agent
+from plan_mode_nb.agent.presenting import Fault, presented
 from plan_mode_nb.agent.registry import Undo
 from plan_mode_nb.log.events import Draft
 from plan_mode_nb.log.vocabulary import draft
 
-_logger = logging.getLogger(__name__)
 QuestionOutcome = Literal["answered", "dismissed", "cancelled", "unavailable"]
 Answerer = Literal["person", "replay", "policy"]
 
@@ -85,6 +84,13 @@ class NobodyToAsk:
         return Reply("unavailable", by="policy", reason="nobody is here to answer; run this cell in a live notebook, or replay a recording")
 
 
+_FAULTS: Final[dict[Fault, Reply]] = {
+    "failed": Reply("unavailable", by="policy", reason="the question could not be shown; present it again"),
+    "junk": Reply("unavailable", by="policy", reason="the answer could not be understood; present it again"),
+    "closed": Reply("cancelled", by="policy", reason="the question was closed before it was answered; present it again"),
+}
+
+
 @dataclass(frozen=True)
 class Asked:
     """A reply, and the ``question/answered`` event that the asker commits together with what follows from it."""
@@ -97,8 +103,10 @@ class Asked:
 class Questions:
     """The queue. One request is with the provider at a time; the others wait in the order they came."""
 
-    def __init__(self, new_id: Callable[[], str]) -> None:
+    def __init__(self, new_id: Callable[[], str], redact: Callable[[str], str] = str) -> None:
+        """``redact``: what takes secrets out of the person's words before they are logged."""
         self._new_id = new_id
+        self._redact = redact
         self._provider: QuestionProvider = NobodyToAsk()
         self._turnstile = asyncio.Lock()
 
@@ -130,31 +138,47 @@ class Questions:
             try:
                 reply = await self._present(request, withdrawn)
             except asyncio.CancelledError:
-                agent.session.append(_answered(request.request_id, Reply("cancelled")))
+                agent.session.append(self._answered(request.request_id, Reply("cancelled")))
                 raise
-            return Asked(request.request_id, reply, _answered(request.request_id, reply))
+            return Asked(request.request_id, reply, self._answered(request.request_id, reply))
 
     async def _present(self, request: QuestionRequest, withdrawn: asyncio.Future[Reply] | None) -> Reply:
-        presenting = asyncio.ensure_future(self._provider.ask(request))
-        waiting: set[asyncio.Future[Any]] = {presenting} if withdrawn is None else {presenting, withdrawn}
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            if withdrawn is not None and withdrawn.done():
-                return withdrawn.result()
-            reply: object = presenting.result()
-        except asyncio.CancelledError:
-            raise
-        except Exception:
-            _logger.exception("the question provider failed on request %s", request.request_id)
-            return Reply("unavailable", by="policy", reason="the question could not be shown; present it again")
-        finally:
-            if not presenting.done():
-                presenting.cancel()
-                await asyncio.gather(presenting, return_exceptions=True)
-        if not isinstance(reply, Reply):
-            _logger.error("the question provider answered %r to request %s", reply, request.request_id)
-            return Reply("unavailable", by="policy", reason="the answer could not be understood; present it again")
-        return reply
+        provider = self._provider
+        what = f"question {request.request_id}"
+        reply = await presented(lambda: provider.ask(request), _is_reply, what=what, withdrawn=withdrawn)
+        return reply if isinstance(reply, Reply) else _FAULTS[reply]
+
+    def _answered(self, request_id: str, reply: Reply) -> Draft:
+        data: dict[str, Any] = {"requestId": request_id, "outcome": reply.outcome, "by": reply.by}
+        if reply.outcome == "answered":
+            data["answers"] = [self._answer(answer) for answer in reply.answers]
+        return draft("question/answered", data)
+
+    def _answer(self, answer: Answer) -> dict[str, Any]:
+        custom = {} if answer.custom is None else {"custom": self._redact(answer.custom)}
+        return {"id": answer.id, "selected": list(answer.selected), **custom}
+
+
+def _is_reply(value: object) -> bool:
+    """Whether a provider's return value is a reply through and through: annotations do not bind a third party's provider."""
+    return (
+        isinstance(value, Reply)
+        and value.outcome in get_args(QuestionOutcome)
+        and value.by in get_args(Answerer)
+        and isinstance(value.reason, str)
+        and isinstance(value.answers, tuple)
+        and all(_is_answer(answer) for answer in value.answers)
+    )
+
+
+def _is_answer(value: object) -> bool:
+    return (
+        isinstance(value, Answer)
+        and isinstance(value.id, str)
+        and isinstance(value.selected, tuple)
+        and all(isinstance(label, str) for label in value.selected)
+        and (value.custom is None or isinstance(value.custom, str))
+    )
 
 
 def _asked(request: QuestionRequest) -> Draft:
@@ -165,13 +189,6 @@ def _asked(request: QuestionRequest) -> Draft:
     return draft("question/asked", data if request.call_id is None else {**data, "callId": request.call_id})
 
 
-def _answered(request_id: str, reply: Reply) -> Draft:
-    data: dict[str, Any] = {"requestId": request_id, "outcome": reply.outcome, "by": reply.by}
-    if reply.outcome == "answered":
-        data["answers"] = [{"selected": [], **_json(answer)} for answer in reply.answers]
-    return draft("question/answered", data)
-
-
-def _json(value: Question | Answer) -> dict[str, Any]:
+def _json(value: Question) -> dict[str, Any]:
     built: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
     return built

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from plan_mode_nb.agent.registry import Registry, Undo
+from plan_mode_nb.log.messages import Block, Message
 
 Redact = Callable[[str], str]
+_WRITTEN = ("text", "arguments")
+"""The keys of a block that hold what somebody wrote; ids, names and kinds are not touched."""
 
 
 class Redactions:
@@ -25,6 +28,19 @@ class Redactions:
         for redact in self._functions:
             text = redact(text)
         return text
+
+    def blocks(self, blocks: Sequence[Block]) -> list[Block]:
+        """The blocks without secrets, those inside a tool result too."""
+        return [{key: self._part(key, value) for key, value in block.items()} for block in blocks]
+
+    def message(self, message: Message) -> Message:
+        """The message without secrets."""
+        return {**message, "content": self.blocks(message["content"])}
+
+    def _part(self, key: str, value: Any) -> Any:
+        if key in _WRITTEN and isinstance(value, str):
+            return self.text(value)
+        return self.blocks(value) if key == "content" and isinstance(value, list) else value
 
     def json(self, value: Any) -> Any:
         """The same for every string inside a JSON value; keys stay."""

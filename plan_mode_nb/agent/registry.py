@@ -48,6 +48,17 @@ class Registry(Generic[T]):
         return list(self._items)
 
 
+def entered(entries: list[tuple[T]], value: T) -> Undo:
+    """Append a value, in an entry of its own; the undo takes out exactly that entry, though an equal value may stand there twice."""
+    entry = (value,)
+    entries.append(entry)
+
+    def undo() -> None:
+        entries[:] = [each for each in entries if each is not entry]
+
+    return undo
+
+
 def undo_all(undos: list[Undo]) -> Undo:
     """One undo for several, last first, each at most once."""
 

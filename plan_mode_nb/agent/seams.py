@@ -47,17 +47,18 @@ class Seams:
     @classmethod
     def create(cls, new_id: Callable[[], str] = random_id, *, commands: bool = True, projections: bool = True) -> Seams:
         """Empty seams. Create them on the agent thread's loop, or before any loop runs."""
+        redactions = Redactions()
         return cls(
             new_id=new_id,
             sections=PromptSections(),
             tools=ToolRegistry(),
             pre_step=PreStepChain(),
-            questions=Questions(new_id),
+            questions=Questions(new_id, redactions.text),
             approvals=Approvals(new_id),
             permissions=Permissions(),
-            redactions=Redactions(),
+            redactions=redactions,
             previews=Previews(),
-            commands=CommandRegistry(new_id) if commands else None,
+            commands=CommandRegistry(new_id, redactions.text) if commands else None,
             projections=Projections() if projections else None,
         )
 
