@@ -42,11 +42,12 @@ class LoopAgent:
         self.models = models
         self.config = config
         self.parent = parent
-        self.inbox = Inbox(session)
+        self.inbox = Inbox(session, seams.redactions.message)
         self.cancel_cause: CancelCause = {"kind": "user"}
         self.resumed = len(session) > 0
         self.proven = 0
         self._running: asyncio.Task[Any] | None = None
+        self._cancels = 0
         self._live = True
         self._owe(reopened)
 
@@ -79,7 +80,8 @@ class LoopAgent:
             raise HostError(f"the agent {self.name!r} is gone; run %load_ext plan_mode_nb again")
         if self._running is not None:
             raise HostError(f"the agent {self.name!r} is already in a turn; wait for its cell to end, or steer it from the controls card")
-        self._running = asyncio.current_task()
+        self._running = task = asyncio.current_task()
+        self._cancels = 0 if task is None else task.cancelling()
         self.cancel_cause = {"kind": "user"}
         try:
             return await run_turn(self, cell)
@@ -89,11 +91,22 @@ class LoopAgent:
         finally:
             self._running = None
 
+    def is_stopped(self) -> bool:
+        """Whether the running turn is being stopped, by whoever cancelled its task. True until the turn has ended.
+
+        Code that catches the cancellation cannot hide it; a task that was cancelled before the turn does not count.
+        """
+        return self._running is not None and self._running.cancelling() > self._cancels
+
     def cancel(self, cause: CancelCause) -> bool:
-        """Stop the running turn, if one runs; call on the agent's loop. Returns whether there was one."""
+        """Stop the running turn, if one runs; call on the agent's loop. Returns whether there was one.
+
+        The first cause is the one logged; a later call cancels again, for a tool that caught the first.
+        """
         if self._running is None:
             return False
-        self.cancel_cause = cause
+        if not self.is_stopped():
+            self.cancel_cause = cause
         self._running.cancel()
         return True
 

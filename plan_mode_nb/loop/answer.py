@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from plan_mode_nb.agent.model import Chunk, Finish, ReasoningDelta, TextDelta, ToolCallDelta, UsageChunk
@@ -43,7 +42,8 @@ class Answer:
         return [block for block in self._ordered() if block["type"] != "tool-call" and block["text"].strip()]
 
     def _ordered(self) -> list[Block]:
-        return [self._blocks[index] for index in sorted(self._blocks)]
+        blocks = [self._blocks[index] for index in sorted(self._blocks)]
+        return [{key: whole(value) if key in ("text", "arguments") else value for key, value in block.items()} for block in blocks]
 
     def _block(self, index: int, empty: Block) -> Block:
         return self._blocks.setdefault(index, empty)
@@ -65,7 +65,10 @@ def chunk_json(chunk: Chunk) -> dict[str, Any]:
             return {"type": "reasoning-delta", "index": index, "text": text}
 
 
-def redacted(blocks: list[Block], redact: Callable[[str], str]) -> list[Block]:
-    """The blocks with every text and every raw argument string passed through ``redact``."""
-    keys = ("text", "arguments")
-    return [{key: redact(value) if key in keys and isinstance(value, str) else value for key, value in block.items()} for block in blocks]
+def whole(text: str) -> str:
+    """The text with surrogate pairs joined, which a stream can cut in two, and what stays half replaced: a log cannot hold a half."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.seams import Seams
@@ -20,28 +20,39 @@ from plan_mode_nb.log.vocabulary import draft, surface
 
 _logger = logging.getLogger(__name__)
 NOT_DISPATCHED = error_result("tool call aborted before dispatch", name="AbortError", code="TOOL_ABORTED_BEFORE_DISPATCH")
+CANCELLED_INSIDE = error_result("the tool was cancelled from inside; nobody stopped the turn", name="CancelledError", code="TOOL_CRASHED")
 INTERRUPTED = error_result("the call was interrupted; what it had done until then stays done", name="AbortError", code="TOOL_INTERRUPTED")
 
 
-async def run_calls(agent: Agent, seams: Seams, turn: int, step: int, blocks: Sequence[Block]) -> None:
-    """Run every tool-call block; each ends as one ``tool/result``, whatever happens.
+async def run_calls(
+    agent: Agent, seams: Seams, turn: int, step: int, blocks: Sequence[Block], is_stopped: Callable[[], bool] = lambda: False
+) -> None:
+    """Run every tool-call block; each ends as one ``tool/result``, whatever happens. ``is_stopped``: whether the turn is being stopped.
 
     Raises:
         asyncio.CancelledError: the turn was stopped; the running call has its truthful result, the rest say that they never ran.
     """
-    for index, block in enumerate(blocks):
+    stop: asyncio.CancelledError | None = None
+    for block in blocks:
         call = ToolCall(block["name"], block["arguments"], block["id"], turn, step, agent)
         seq = _append_call(agent, call)
-        try:
-            outcome = await seams.tools.run(call)
-        except asyncio.CancelledError as stopped:
-            known = stopped.outcome if isinstance(stopped, CallInterrupted) else Outcome(INTERRUPTED)
-            _append_result(agent, seams, call, seq, known)
-            for rest in blocks[index + 1 :]:
-                skipped = ToolCall(rest["name"], rest["arguments"], rest["id"], turn, step, agent)
-                _append_result(agent, seams, skipped, _append_call(agent, skipped), Outcome(NOT_DISPATCHED))
-            raise
+        outcome = Outcome(NOT_DISPATCHED)
+        if stop is None:
+            outcome, stop = await _run(seams, call, is_stopped)
         _append_result(agent, seams, call, seq, outcome)
+    if stop is not None:
+        raise stop
+
+
+async def _run(seams: Seams, call: ToolCall, is_stopped: Callable[[], bool]) -> tuple[Outcome, asyncio.CancelledError | None]:
+    """The call's outcome, and the stop that came meanwhile: also where the tool kept it to itself. A cancellation of its own is none."""
+    try:
+        outcome = await seams.tools.run(call)
+    except CallInterrupted as stop:
+        return stop.outcome, stop
+    except asyncio.CancelledError as stop:
+        return (Outcome(INTERRUPTED), stop) if is_stopped() else (Outcome(CANCELLED_INSIDE), None)
+    return outcome, asyncio.CancelledError() if is_stopped() else None
 
 
 def _append_call(agent: Agent, call: ToolCall) -> int:
@@ -60,7 +71,7 @@ def _append_result(agent: Agent, seams: Seams, call: ToolCall, seq: int, outcome
 
 
 def _result(seams: Seams, call: ToolCall, seq: int, result: ToolResult) -> Draft:
-    content = seams.redactions.json(list(result.content))
+    content = seams.redactions.blocks(result.content)
     message = tool_result_message(call.call_id, content, id=seams.new_id(), is_error=result.is_error)
     data = {"turn": call.turn, "step": call.step, "message": message}
     if result.error is not None:

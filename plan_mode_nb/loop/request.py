@@ -8,7 +8,7 @@ from plan_mode_nb.agent.model import Model, Request
 from plan_mode_nb.agent.prompt import PromptContext
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.exceptions import InvariantError
-from plan_mode_nb.folds.header import HEADER, canonical
+from plan_mode_nb.folds.header import HEADER, HEADER_SEQ, canonical
 from plan_mode_nb.folds.history import HISTORY, message_of
 from plan_mode_nb.log.codec import decode
 from plan_mode_nb.log.events import Replace
@@ -44,7 +44,7 @@ def derive(session: Session, seams: Seams) -> Request:
 
 
 def prove(request: Request, session: Session, since: int, check: Check) -> None:
-    """Compare a request with what the log's own lines say, from event ``since`` on (``full``: from the first).
+    """Compare a request with what the log's own lines say: its header, and the messages from event ``since`` on (``full``: all).
 
     What was in memory may have been changed by a careless listener; the lines cannot.
 
@@ -54,9 +54,7 @@ def prove(request: Request, session: Session, since: int, check: Check) -> None:
     events = [decode(line) for line in session.lines[0 if check == "full" else since :]]
     if check == "new" and any(isinstance(event.surface_op, Replace) for event in events):
         return prove(request, session, 0, "full")
-    headers = [event.data["header"] for event in events if event.type == "request/header"]
-    if headers:
-        _compare_header(request, canonical(headers[-1]))
+    _compare_header(request, session)
     expected = _surface_messages(events) if check == "full" else [m for m in map(message_of, events) if m is not None]
     offset = len(request.messages) - len(expected)
     if offset < 0 or (check == "full" and offset):
@@ -67,7 +65,11 @@ def prove(request: Request, session: Session, since: int, check: Check) -> None:
     return None
 
 
-def _compare_header(request: Request, header: dict[str, Any]) -> None:
+def _compare_header(request: Request, session: Session) -> None:
+    seq = session.fold(HEADER_SEQ)
+    if seq is None:
+        raise InvariantError("a request needs a request/header before it")
+    header = canonical(decode(session.lines[seq]).data["header"])
     sent = {"config": dict(request.config), "system": request.system, "tools": list(request.tools)}
     said = {"config": header["config"], "system": header.get("system", ""), "tools": header.get("tools", [])}
     for key, value in said.items():

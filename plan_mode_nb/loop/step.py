@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.log.messages import Block, assistant_message
 from plan_mode_nb.log.vocabulary import draft, surface
-from plan_mode_nb.loop.answer import Answer, chunk_json, redacted
+from plan_mode_nb.loop.answer import Answer, chunk_json
 from plan_mode_nb.loop.calls import run_calls
 
 StepEnd = Literal["continue", "completed", "max-tokens"]
@@ -21,13 +22,14 @@ StepEnd = Literal["continue", "completed", "max-tokens"]
 
 @dataclass(frozen=True)
 class StepContext:
-    """Where a step stands. ``record_chunks``: log every chunk, not only usage and finish."""
+    """Where a step stands. ``record_chunks``: log every chunk, not only usage and finish. ``is_stopped``: the turn is being stopped."""
 
     agent: Agent
     seams: Seams
     turn: int
     step: int
     record_chunks: bool
+    is_stopped: Callable[[], bool]
 
 
 async def run_step(context: StepContext, model: Model, request: Request) -> StepEnd:
@@ -44,15 +46,16 @@ async def run_step(context: StepContext, model: Model, request: Request) -> Step
     calls = [block for block in message if block["type"] == "tool-call"]
     if not calls:
         return "completed"
-    await run_calls(context.agent, context.seams, context.turn, context.step, calls)
+    await run_calls(context.agent, context.seams, context.turn, context.step, calls, context.is_stopped)
     return "continue"
 
 
 async def _stream(context: StepContext, model: Model, request: Request) -> Answer:
     answer, previews, session = Answer(), context.seams.previews, context.agent.session
     previews.send(Preview(session.id, "start"))
+    stream = model.stream(request)
     try:
-        async for chunk in model.stream(request):
+        async for chunk in stream:
             answer.push(chunk)
             _note(context, chunk)
             match chunk:
@@ -62,9 +65,14 @@ async def _stream(context: StepContext, model: Model, request: Request) -> Answe
                     previews.send(Preview(session.id, "reasoning", index, text))
                 case _:
                     pass
-    except (ModelError, asyncio.CancelledError):
+        if context.is_stopped():
+            raise asyncio.CancelledError
+    except (Exception, asyncio.CancelledError):
         _log_answer(context, model, answer, interrupted=True)
         raise
+    finally:
+        if isinstance(stream, AsyncGenerator):
+            await stream.aclose()
     if answer.finish is None:
         _log_answer(context, model, answer, interrupted=True)
         raise ModelError("the model's answer broke off; run the cell again", code="TRANSPORT")
@@ -80,7 +88,7 @@ def _note(context: StepContext, chunk: Chunk) -> None:
 def _log_answer(context: StepContext, model: Model, answer: Answer, *, interrupted: bool = False) -> list[Block]:
     """Append the ``assistant/message``; an interrupted answer that delivered nothing visible leaves none."""
     session, seams = context.agent.session, context.seams
-    blocks = redacted(answer.delivered() if interrupted else answer.blocks(), seams.redactions.text)
+    blocks = seams.redactions.blocks(answer.delivered() if interrupted else answer.blocks())
     if interrupted and not blocks:
         return []
     config = model.config

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,11 @@ from plan_mode_nb.agent.model import Model
 from plan_mode_nb.agent.prestep import Enter, Reject, Step
 from plan_mode_nb.agent.prompt import PromptContext
 from plan_mode_nb.agent.seams import Seams
-from plan_mode_nb.exceptions import ModelError, PlanModeError
+from plan_mode_nb.agent.tools import CallInterrupted
+from plan_mode_nb.exceptions import ModelError, PlanModeError, StoreError
+from plan_mode_nb.log.closing import closers
 from plan_mode_nb.log.events import Draft
+from plan_mode_nb.log.messages import Message
 from plan_mode_nb.log.vocabulary import draft, surface
 from plan_mode_nb.loop.request import Check, derive, log_header, prove
 from plan_mode_nb.loop.step import StepContext, StepEnd, run_step
@@ -62,9 +65,12 @@ async def run_turn(agent: LoopAgent, cell: dict[str, Any] | None) -> TurnEnd:
     sentence = ""
     try:
         reason, sentence = await _steps(agent, turn, config)
-    except asyncio.CancelledError:
-        reason = {"kind": "aborted", "reason": agent.cancel_cause}
-        raise
+    except asyncio.CancelledError as stop:
+        if agent.is_stopped() or isinstance(stop, CallInterrupted):
+            reason = {"kind": "aborted", "reason": agent.cancel_cause}
+            raise
+        _logger.exception("turn %d of session %s was cancelled from inside", turn, session.id)
+        reason, sentence = _failed("the turn was cancelled from inside, though nobody stopped it; run the cell again", "UNKNOWN")
     except ModelError as error:
         reason, sentence = _failed(str(error), error.code)
     except PlanModeError as error:
@@ -82,19 +88,25 @@ def _failed(message: str, code: str) -> tuple[dict[str, Any], str]:
 
 
 def _close(agent: LoopAgent, turn: int, reason: dict[str, Any]) -> int:
-    """Append what closes the turn; returns how many steps it had."""
-    place = agent.session.place
-    drafts = [draft("turn/end", {"turn": turn, "reason": reason})]
-    if place.step is not None:
-        drafts.insert(0, draft("step/end", {"turn": turn, "step": place.step}))
-    agent.session.append(*drafts)
+    """Append what closes the turn, results of calls that have none included; returns how many steps it had.
+
+    Raises:
+        StoreError: the log cannot be written. What closes the turn is then owed, so that the next event finds it closed.
+    """
+    session, place = agent.session, agent.session.place
+    closing = closers(session.events)
+    try:
+        session.append(*closing[:-1], draft("turn/end", {"turn": turn, "reason": reason}))
+    except StoreError:
+        session.owe(closing, time=session.events[-1].time)
+        raise
     return place.next_step - 1 if place.step is None else place.step
 
 
 async def _steps(agent: LoopAgent, turn: int, config: LoopConfig) -> tuple[dict[str, Any], str]:
     """Steps until nobody has anything to say; returns the turn's reason and sentence."""
     ended: StepEnd = "continue"
-    number = 0
+    number, cut_off = 0, False
     while ended == "continue" or agent.inbox.next_step:
         if number >= config.max_steps:
             return _failed(
@@ -103,31 +115,38 @@ async def _steps(agent: LoopAgent, turn: int, config: LoopConfig) -> tuple[dict[
         number += 1
         messages, claimed = agent.inbox.claim(first=number == 1)
         agent.session.append(*claimed)
-        proposed = Step(agent, turn, number, tuple(messages))
+        due = number > 1 and ended == "continue"
+        proposed = Step(agent, turn, number, tuple(messages), due, is_stopped=agent.is_stopped)
         decision = await agent.seams.pre_step.propose(proposed)
+        if agent.is_stopped():
+            raise asyncio.CancelledError
         match decision:
             case Reject(reason):
                 return {"kind": "blocked"}, reason
-            case Enter(messages=()) if number == 1:
-                return {"kind": "completed"}, "there was nothing to say to the model"
+            case Enter(entering) if not proposed.runs(entering):
+                break
             case Enter(entering):
-                result = await _enter(agent, turn, number, [surface("user/message", message) for message in entering], proposed.model)
+                ended = await _enter(agent, config, proposed, entering)
         # max-tokens is sticky: a later step that completes does not make the turn complete (dsh's rule).
-        ended = "max-tokens" if ended == "max-tokens" and result == "completed" else result
-    return {"kind": ended}, "the answer was cut off at the model's token limit" if ended == "max-tokens" else ""
+        cut_off = cut_off or ended == "max-tokens"
+    if cut_off:
+        return {"kind": "max-tokens"}, "the answer was cut off at the model's token limit"
+    return {"kind": "completed"}, "there was nothing to say to the model" if agent.session.place.next_step == 1 else ""
 
 
-async def _enter(agent: LoopAgent, turn: int, number: int, messages: list[Draft], model_name: str | None) -> StepEnd:
-    session, seams = agent.session, agent.seams
+async def _enter(agent: LoopAgent, config: LoopConfig, step: Step, entering: Sequence[Message]) -> StepEnd:
+    session, seams, turn, number = agent.session, agent.seams, step.turn, step.step
     since = agent.proven
+    messages = [surface("user/message", seams.redactions.message(message)) for message in entering]
     session.append(draft("step/start", {"turn": turn, "step": number}), *messages)
-    model = agent.models(model_name)
+    model = agent.models(step.model)
     log_header(session, seams, model, PromptContext(agent), resumed=agent.resumed)
     agent.resumed = False
     request = derive(session, seams)
-    prove(request, session, since, agent.config.check)
+    prove(request, session, since, config.check)
     agent.proven = len(session)
-    ended = await run_step(StepContext(agent, seams, turn, number, agent.config.record_chunks), model, request)
+    context = StepContext(agent, seams, turn, number, config.record_chunks, agent.is_stopped)
+    ended = await run_step(context, model, request)
     session.append(draft("step/end", {"turn": turn, "step": number}))
     return ended
 
