@@ -52,7 +52,7 @@ def plan_command(seams: Seams) -> Command:
         blocks = [*call.images, *([] if word == "on" else [text_block(call.args.strip())])]
         if blocks:
             call.agent.inbox.steer(user_message(blocks, id=seams.new_id()))
-        return CommandResult("success", _on_text(outcome, call), turn=bool(blocks))
+        return CommandResult("success", _on_text(outcome, call, bool(blocks)), turn=bool(blocks))
 
     return Command(
         PLAN_COMMAND,
@@ -78,7 +78,13 @@ def _off_text(outcome: SetOutcome, call: CommandCall) -> str:
             return leaving if PlanMode.get(call.agent).active else "Plan mode is already inactive."
 
 
-def _on_text(outcome: SetOutcome, call: CommandCall) -> str:
+def _on_text(outcome: SetOutcome, call: CommandCall, has_message: bool) -> str:
+    selection = _selection(outcome, call)
+    queued = has_message and call.agent.session.place.turn is not None
+    return f"{selection} Your message goes with the next step." if queued else selection
+
+
+def _selection(outcome: SetOutcome, call: CommandCall) -> str:
     match outcome:
         case "committed":
             return f"Plan mode on. {LEAVE}"

@@ -76,10 +76,16 @@ class PlanMode:
         return self._config.section if context.agent is not None and self.get(context.agent).active else ""
 
     async def pre_step(self, step: Step, call_next: CallNext) -> Decision:
-        """Ask the rest; only when they accept, apply what is pending and tell the model if it was last told otherwise."""
+        """Ask the rest; only when they accept, apply what is pending and tell the model if it was last told otherwise.
+
+        A step that will not run, because nothing is left to say or the turn is being stopped, applies nothing: a notice is never the
+        reason a step runs.
+        """
         decision = await call_next(step)
         match decision:
             case Reject():
+                return decision
+            case Enter(messages) if not step.runs(messages):
                 return decision
             case Enter(messages):
                 self._apply(step.agent)

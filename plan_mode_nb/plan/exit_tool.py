@@ -96,7 +96,7 @@ def _checked(call: ToolCall, agent: Agent) -> Plan:
     state = agent.session.fold(PLAN)
     if not state.active:
         _refuse(f"{EXIT_PLAN_MODE} is only for plan mode, and plan mode is off: carry out the task, or answer in prose", "PLAN_INACTIVE")
-    if _reviewed_in_batch(agent, call):
+    if _reviewed_in_batch(agent):
         _refuse("a plan was already submitted in this step: wait for its result and, if it was not approved, submit one revised plan")
     if state.pending is False:
         _refuse("the user is leaving plan mode: there is nothing to review; carry on without a plan from the next step")
@@ -128,12 +128,12 @@ def _plan_argument(arguments: str) -> object:
     return decoded.get("plan")
 
 
-def _reviewed_in_batch(agent: Agent, call: ToolCall) -> bool:
-    """Whether another exit call of this step was asked about; whatever came of it, a step has one review."""
+def _reviewed_in_batch(agent: Agent) -> bool:
+    """Whether an exit call of this step was asked about; whatever came of it, a step has one review."""
     for event in reversed(agent.session.events):
         if event.type == "step/start":
             return False
-        if event.type == "question/asked" and review_of(event.data) is not None and event.data.get("callId") != call.call_id:
+        if event.type == "question/asked" and review_of(event.data) is not None:
             return True
     return False
 

@@ -67,8 +67,8 @@ def _read_answers(reply: Reply) -> Approved | NotApproved:
     item = items[0] if len(items) == 1 and len(reply.answers) == 1 else None
     if item is not None and item.selected == (APPROVE,) and not item.custom:
         return Approved()
-    words = item.custom if item is not None and item.custom and item.custom.strip() else None
-    if words is None:
+    words = "\n\n".join(answer.custom for answer in reply.answers if answer.custom and answer.custom.strip())
+    if not words:
         return NotApproved("The user chose to keep planning; revise the plan and present it again.")
     return NotApproved(f"The user chose to keep planning; their feedback: {words}")
 
