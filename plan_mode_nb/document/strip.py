@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from plan_mode_nb.document.chunks import FORMAT, KEY, is_ours, read_metadata
 from plan_mode_nb.document.document import Document, StoredSession
+from plan_mode_nb.document.outputs import EVENTS_MIME
 from plan_mode_nb.exceptions import FormatError
 from plan_mode_nb.log.codec import decode
 
 Transcript = Callable[[StoredSession], list[str]]
 """A session -> the markdown sources of the cells that tell it."""
-EVENTS_MIME: Final = "application/vnd.plan-mode-nb.events+json"
 _WIDGETS: Final = "widgets"
 _STATE: Final = "application/vnd.jupyter.widget-state+json"
 _CELL_LINE: Final = '{"type":"notebook/cell"'
@@ -108,6 +108,6 @@ def _is_card(model: object) -> bool:
 
 
 def _markdown_cell(source: str, name: str | None) -> dict[str, Any]:
-    """The id is a function of the cell's place, so that stripping the same file twice gives the same bytes; None: this format has no ids."""
+    """The id is a function of the cell's place, so that stripping a file twice gives the same bytes; None: no ids here."""
     named = {} if name is None else {"id": sha256(name.encode()).hexdigest()[:12]}
     return {"cell_type": "markdown", **named, "metadata": {}, "source": source}

@@ -1,0 +1,253 @@
+"""The journal: a private file that the kernel appends each event to before the event has any visible effect (log.md, Who writes it, 1).
+
+A journal is a whole copy of its session, so it can be reconciled with any other copy. Its first row names the session's header, the kernel
+and the notebook; a further row is added when the notebook is renamed. It goes once its events are in the notebook.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from plan_mode_nb.document.document import StoredSession
+from plan_mode_nb.exceptions import FormatError, StoreError
+from plan_mode_nb.log.events import Header
+from plan_mode_nb.log.headers import read_header
+from plan_mode_nb.store.files import Appender, read_bytes, reason, replace
+from plan_mode_nb.store.locks import is_locked, lock
+
+SUFFIX: Final = ".journal"
+_TURN_END: Final = '{"type":"turn/end"'
+_ROW: Final = '{"type":"journal'
+_NAME_LENGTH: Final = 100
+
+
+def journal_folder(create: bool = True) -> Path:
+    """``<jupyter runtime folder>/plan_mode_nb``, readable by its owner alone.
+
+    Raises:
+        StoreError: it cannot be made, or it is not a folder of this user.
+    """
+    from jupyter_core.paths import jupyter_runtime_dir
+
+    folder = Path(jupyter_runtime_dir()) / "plan_mode_nb"
+    if create:
+        prepare_folder(folder)
+    return folder
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make a private folder, or make an existing one private.
+
+    Raises:
+        StoreError: it cannot be made, or it is a link, a file, or somebody else's.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or (hasattr(os, "getuid") and found.st_uid != os.getuid()):
+            raise StoreError(f"{folder} must be a folder of your own, because conversations are kept there; move it out of the way")
+        if stat.S_IMODE(found.st_mode) != 0o700:
+            folder.chmod(0o700)
+    except OSError as error:
+        raise StoreError(f"the folder {folder} cannot be used ({reason(error)}); set JUPYTER_RUNTIME_DIR to one that can") from error
+
+
+class Journal:
+    """The sink of one session in one kernel. The file appears with the first write, so that looking leaves nothing behind."""
+
+    def __init__(self, folder: Path, header: Header, lines: Sequence[str], *, kernel: str, notebook: str | None, pid: int) -> None:
+        """``lines``: the session's list, which grows after each write (``Session.lines``). ``notebook``: its absolute path, if known."""
+        self._folder, self._header, self._lines = folder, header, lines
+        self._kernel, self._notebook, self._pid = kernel, notebook, pid
+        self._appender: Appender | None = None
+
+    @property
+    def path(self) -> Path | None:
+        """The file, None before the first write."""
+        return None if self._appender is None else self._appender.path
+
+    def write(self, lines: Sequence[str]) -> None:
+        """Keep these lines, all or none; they survive ``kill -9`` when this returns, and a power cut if they end a turn.
+
+        Raises:
+            StoreError: they could not be kept; the file is as it was.
+        """
+        ends_turn = any(line.startswith(_TURN_END) for line in lines)
+        if self._appender is None or self._appender.is_gone:
+            self._open([*self._lines, *lines])
+        else:
+            self._appender.write(lines, sync=ends_turn)
+
+    def sync(self) -> None:
+        """Bring what was written to the disk."""
+        if self._appender is not None:
+            self._appender.sync()
+
+    def moved(self, notebook: str) -> None:
+        """Record that the notebook has another path now."""
+        if notebook == self._notebook:
+            return
+        self._notebook = notebook
+        if self._appender is not None:
+            self._appender.write([_compact({"type": "journal/path", "path": notebook})])
+
+    def close(self) -> None:
+        """Let the file go; it stays for whoever reads it next."""
+        if self._appender is not None:
+            self._appender.close()
+            self._appender = None
+
+    def drop(self) -> None:
+        """Remove the file: its events are in the notebook. A later write starts a new one."""
+        path = self.path
+        self.close()
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+    def _open(self, lines: Sequence[str]) -> None:
+        """Start the file with everything so far. It takes the place of an older one of this session and kernel that holds no more."""
+        self.close()
+        prepare_folder(self._folder)
+        path = self._free_name(lines)
+        row = {"type": "journal", "header": self._header.to_json(), "kernel": self._kernel, "path": self._notebook, "pid": self._pid}
+        replace(path, "".join(f"{line}\n" for line in (_compact(row), *lines)).encode(), mode=0o600)
+        self._appender = Appender(path)
+        lock(self._appender.fileno())
+
+    def _free_name(self, lines: Sequence[str]) -> Path:
+        stem = f"{_segment(self._header.id)}.{_segment(self._kernel)}"
+        for count in range(1000):
+            path = self._folder / (f"{stem}{SUFFIX}" if count == 0 else f"{stem}-{count}{SUFFIX}")
+            if not os.path.lexists(path):
+                return path
+            try:
+                old = read_journal(path)
+            except (StoreError, FormatError):
+                continue
+            if not old.is_live and old.session.header.id == self._header.id and list(lines[: len(old.lines)]) == list(old.lines):
+                return path
+        raise StoreError(f"{self._folder} holds too many journals of session {self._header.id}; run plan-mode-nb doctor")
+
+
+@dataclass(frozen=True)
+class JournalFile:
+    """One journal as read. ``notebook``: the path last recorded; ``is_live``: a running kernel still writes it."""
+
+    path: Path
+    header: Header
+    lines: list[str]
+    kernel: str
+    notebook: str | None
+    pid: int | None
+    is_live: bool
+
+    @property
+    def session(self) -> StoredSession:
+        """The copy of the session that it holds."""
+        return StoredSession(self.header, self.lines)
+
+    def remove(self) -> bool:
+        """Delete the file unless a running kernel writes it; whether it is gone."""
+        if is_locked(self.path):
+            return False
+        self.path.unlink(missing_ok=True)
+        return True
+
+
+def read_journal(path: Path) -> JournalFile:
+    """Read one journal. A last line without its newline is a torn tail and left out.
+
+    Raises:
+        StoreError: it cannot be read, or is no file of this user's.
+        FormatError: it is no journal.
+    """
+    _refuse_foreign(path)
+    text = read_bytes(path).decode("utf-8", "replace")
+    rows = text.split("\n")[:-1]
+    first = _row(rows[0]) if rows else {}
+    if first.get("type") != "journal":
+        raise FormatError(f"{path} is no journal of plan_mode_nb", line=1)
+    header = read_header(first.get("header"), line=1)
+    notebook, pid = first.get("path"), first.get("pid")
+    lines: list[str] = []
+    for row in rows[1:]:
+        if row.startswith(_ROW):
+            notebook = _row(row).get("path", notebook)
+        else:
+            lines.append(row)
+    return JournalFile(
+        path=path,
+        header=header,
+        lines=lines,
+        kernel=str(first.get("kernel", "")),
+        notebook=notebook if isinstance(notebook, str) else None,
+        pid=pid if isinstance(pid, int) else None,
+        is_live=is_locked(path),
+    )
+
+
+def journals(folder: Path) -> tuple[list[JournalFile], list[str]]:
+    """Every journal of a folder, by name, and one sentence for each file that could not be read."""
+    found, problems = [], []
+    for path in _paths(folder):
+        try:
+            found.append(read_journal(path))
+        except (StoreError, FormatError) as error:
+            problems.append(f"the journal {path.name} was left alone: {error}")
+    return found, problems
+
+
+def journals_for(folder: Path, *, notebook: str, kernels: Collection[str], sessions: Collection[str]) -> list[JournalFile]:
+    """The journals that belong to a notebook: those of the kernels mapped to it, and those that record its path and a session it names."""
+    here = os.path.realpath(notebook)
+    return [
+        each
+        for each in journals(folder)[0]
+        if each.kernel in kernels or (each.header.id in sessions and each.notebook is not None and os.path.realpath(each.notebook) == here)
+    ]
+
+
+def _paths(folder: Path) -> Iterator[Path]:
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(SUFFIX))
+    except FileNotFoundError:
+        return
+    for name in names:
+        yield folder / name
+
+
+def _refuse_foreign(path: Path) -> None:
+    """A link could point anywhere, and another user's file could say anything."""
+    try:
+        found = path.lstat()
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read ({reason(error)})") from error
+    if not stat.S_ISREG(found.st_mode) or (hasattr(os, "getuid") and found.st_uid != os.getuid()):
+        raise StoreError(f"{path} is no file of yours")
+
+
+def _row(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _compact(row: dict[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+
+
+def _segment(text: str) -> str:
+    """An id as part of a file name; a long one is cut and told apart by its hash."""
+    safe = re.sub(r"[^A-Za-z0-9._-]", lambda found: f"~{ord(found[0]):04X}", text)
+    return safe if len(safe) <= _NAME_LENGTH else f"{safe[:60]}~{sha256(text.encode()).hexdigest()[:16]}"

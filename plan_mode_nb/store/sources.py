@@ -1,0 +1,55 @@
+"""One session out of any file that holds one: a notebook, a deepseek-harness log, a journal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from plan_mode_nb.document.document import Document
+from plan_mode_nb.exceptions import FormatError
+from plan_mode_nb.log.events import Header
+from plan_mode_nb.store.journal import SUFFIX, read_journal
+from plan_mode_nb.store.jsonl import read_log
+from plan_mode_nb.store.notebook import load_document
+
+
+@dataclass(frozen=True)
+class Source:
+    """A session as text. ``problems``: one sentence for each part of the file that was left out."""
+
+    header: Header
+    lines: list[str]
+    problems: list[str]
+
+
+def open_any(path: Path, session: str | None = None) -> Source:
+    """Read a session from a file, without changing it. ``session``: its id where the file holds several (default: that of agent main).
+
+    Raises:
+        StoreError: the file cannot be read.
+        FormatError: it holds no such session, or that session is damaged.
+    """
+    if path.suffix == ".ipynb":
+        return _from_document(load_document(path), path.name, session)
+    if path.suffix == SUFFIX:
+        journal = read_journal(path)
+        source = Source(journal.header, journal.lines, [])
+    else:
+        scan = read_log(path)
+        source = Source(scan.header, scan.lines, scan.problems)
+    if session is not None and session != source.header.id:
+        raise FormatError(f"{path.name} holds session {source.header.id}, not {session}")
+    return source
+
+
+def _from_document(document: Document, name: str, session: str | None) -> Source:
+    wanted = session or document.agents.get("main") or (next(iter(document.sessions)) if len(document.sessions) == 1 else None)
+    if wanted is not None and wanted in document.sessions:
+        found = document.sessions[wanted]
+        return Source(found.header, list(found.lines), list(document.problems))
+    if document.problems:
+        raise FormatError(f"{name}: {'; '.join(document.problems)}")
+    if not document.sessions:
+        raise FormatError(f"{name} holds no session; run plan-mode-nb collect {name} if its cells carry one")
+    listed = ", ".join(sorted(document.sessions))
+    raise FormatError(f"{name} holds no session {wanted or 'of agent main'}; name one with --session: {listed}")
