@@ -16,13 +16,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from plan_mode_nb.document.document import StoredSession
+from msgspec import UNSET
+
+from plan_mode_nb.document.document import Document, StoredSession, one_session
 from plan_mode_nb.exceptions import FormatError, StoreError
 from plan_mode_nb.log.events import Header
 from plan_mode_nb.log.headers import read_header
 from plan_mode_nb.store.files import Appender, read_bytes, reason, replace
 from plan_mode_nb.store.locks import is_locked, lock
 
+FOLDER: Final = "plan_mode_nb"
 SUFFIX: Final = ".journal"
 _TURN_END: Final = '{"type":"turn/end"'
 _ROW: Final = '{"type":"journal'
@@ -37,7 +40,7 @@ def journal_folder(create: bool = True) -> Path:
     """
     from jupyter_core.paths import jupyter_runtime_dir
 
-    folder = Path(jupyter_runtime_dir()) / "plan_mode_nb"
+    folder = Path(jupyter_runtime_dir()) / FOLDER
     if create:
         prepare_folder(folder)
     return folder
@@ -64,10 +67,23 @@ def prepare_folder(folder: Path) -> None:
 class Journal:
     """The sink of one session in one kernel. The file appears with the first write, so that looking leaves nothing behind."""
 
-    def __init__(self, folder: Path, header: Header, lines: Sequence[str], *, kernel: str, notebook: str | None, pid: int) -> None:
-        """``lines``: the session's list, which grows after each write (``Session.lines``). ``notebook``: its absolute path, if known."""
+    def __init__(
+        self,
+        folder: Path,
+        header: Header,
+        lines: Sequence[str],
+        *,
+        kernel: str,
+        notebook: str | None,
+        pid: int,
+        agent: str | None = None,
+    ) -> None:
+        """``lines``: the session's list, which grows after each write (``Session.lines``). ``notebook``: its absolute path, if known.
+
+        ``agent``: the name that the session answers to, if any.
+        """
         self._folder, self._header, self._lines = folder, header, lines
-        self._kernel, self._notebook, self._pid = kernel, notebook, pid
+        self._kernel, self._notebook, self._pid, self._agent = kernel, notebook, pid, agent
         self._appender: Appender | None = None
 
     @property
@@ -118,7 +134,14 @@ class Journal:
         self.close()
         prepare_folder(self._folder)
         path = self._free_name(lines)
-        row = {"type": "journal", "header": self._header.to_json(), "kernel": self._kernel, "path": self._notebook, "pid": self._pid}
+        row = {
+            "type": "journal",
+            "header": self._header.to_json(),
+            "agent": self._agent,
+            "kernel": self._kernel,
+            "path": self._notebook,
+            "pid": self._pid,
+        }
         replace(path, "".join(f"{line}\n" for line in (_compact(row), *lines)).encode(), mode=0o600)
         self._appender = Appender(path)
         lock(self._appender.fileno())
@@ -145,6 +168,7 @@ class JournalFile:
     path: Path
     header: Header
     lines: list[str]
+    agent: str | None
     kernel: str
     notebook: str | None
     pid: int | None
@@ -154,6 +178,11 @@ class JournalFile:
     def session(self) -> StoredSession:
         """The copy of the session that it holds."""
         return StoredSession(self.header, self.lines)
+
+    @property
+    def document(self) -> Document:
+        """The same as a document, for merging. A session of no recorded agent is the main one's, unless it is a child."""
+        return one_session(self.session, agent=self.agent or ("main" if self.header.origin is UNSET else None))
 
     def remove(self) -> bool:
         """Delete the file unless a running kernel writes it; whether it is gone."""
@@ -188,6 +217,7 @@ def read_journal(path: Path) -> JournalFile:
         path=path,
         header=header,
         lines=lines,
+        agent=first["agent"] if isinstance(first.get("agent"), str) else None,
         kernel=str(first.get("kernel", "")),
         notebook=notebook if isinstance(notebook, str) else None,
         pid=pid if isinstance(pid, int) else None,
@@ -214,6 +244,13 @@ def journals_for(folder: Path, *, notebook: str, kernels: Collection[str], sessi
         for each in journals(folder)[0]
         if each.kernel in kernels or (each.header.id in sessions and each.notebook is not None and os.path.realpath(each.notebook) == here)
     ]
+
+
+def journal_documents(runtime: str | Path, notebook: str | Path) -> list[Document]:
+    """One document for each journal under a Jupyter runtime folder that records this notebook's path."""
+    here = os.path.realpath(notebook)
+    found, _ = journals(Path(runtime) / FOLDER)
+    return [each.document for each in found if each.notebook is not None and os.path.realpath(each.notebook) == here]
 
 
 def _paths(folder: Path) -> Iterator[Path]:

@@ -19,7 +19,7 @@ _SLICE: Final = 4096
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
-def read_log(path: Path) -> Scan:
+def load_jsonl(path: Path) -> Scan:
     """Read a log file without changing it. Compressed or not is seen in its bytes.
 
     Raises:
@@ -35,7 +35,7 @@ def read_log(path: Path) -> Scan:
     return Scan(scan.header, scan.lines, scan.problems + torn_problem)
 
 
-def write_log(path: Path, header: Header, lines: Sequence[str]) -> None:
+def save_jsonl(path: Path, header: Header, lines: Sequence[str]) -> None:
     """Write a log file that deepseek-harness reads: plain, or in frames when its name ends in ``.zstd``.
 
     Raises:

@@ -14,7 +14,6 @@ from plan_mode_nb.document.document import Document
 from plan_mode_nb.exceptions import FormatError
 from plan_mode_nb.store.files import read_bytes, replace
 
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -9,7 +9,7 @@ from plan_mode_nb.document.document import Document
 from plan_mode_nb.exceptions import FormatError
 from plan_mode_nb.log.events import Header
 from plan_mode_nb.store.journal import SUFFIX, read_journal
-from plan_mode_nb.store.jsonl import read_log
+from plan_mode_nb.store.jsonl import load_jsonl
 from plan_mode_nb.store.notebook import load_document
 
 
@@ -35,7 +35,7 @@ def open_any(path: Path, session: str | None = None) -> Source:
         journal = read_journal(path)
         source = Source(journal.header, journal.lines, [])
     else:
-        scan = read_log(path)
+        scan = load_jsonl(path)
         source = Source(scan.header, scan.lines, scan.problems)
     if session is not None and session != source.header.id:
         raise FormatError(f"{path.name} holds session {source.header.id}, not {session}")
