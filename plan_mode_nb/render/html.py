@@ -31,8 +31,8 @@ def element(tag: str, body: str, *, cls: str = "", **attributes: str) -> str:
 
 
 def card(kind: str, body: str) -> str:
-    """The outermost element of a bundle's HTML: ``kind`` becomes the class ``pmnb-<kind>``."""
-    return element("div", body, cls=f"pmnb-card pmnb-{kind} {NO_MATH}")
+    """The outermost element of a bundle's HTML. Its classes are not those of a live card, whose style sheet must not reach it."""
+    return element("div", body, cls=f"pmnb-static pmnb-static-{kind} {NO_MATH}")
 
 
 def paragraph(value: str, *, cls: str = "") -> str:

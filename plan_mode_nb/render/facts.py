@@ -1,0 +1,123 @@
+"""Reading events for people: the few questions that cards, turn view and timeline all ask of an event's data.
+
+Logs of other programs are read too, so a missing or odd value is answered with an empty one, never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from plan_mode_nb.render.cards import ApprovalState, QuestionState, ReviewState
+
+
+class EventLike(Protocol):
+    """What rendering reads of an event (``log.events.Event`` is one)."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def time(self) -> int: ...
+    @property
+    def data(self) -> Any: ...
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def items(value: object) -> Sequence[Mapping[str, Any]]:
+    """The objects of a list."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else []
+
+
+def blocks(message: object) -> Sequence[Mapping[str, Any]]:
+    """A message's content blocks, in order."""
+    return items(mapping(message).get("content"))
+
+
+def result_of(data: object) -> tuple[str, Sequence[Mapping[str, Any]], bool]:
+    """A ``tool/result``: call id, content blocks, whether it is an error."""
+    inner = blocks(mapping(data).get("message"))
+    block = inner[0] if inner else {}
+    return str(block.get("toolCallId", "")), items(block.get("content")), bool(block.get("isError"))
+
+
+def reviewed_plan(asked: object) -> str | None:
+    """The plan of a ``question/asked`` that presents itself as a plan review, else None."""
+    questions = items(mapping(asked).get("questions"))
+    if len(questions) != 1:
+        return None
+    intent, detail = questions[0].get("intent"), questions[0].get("detail")
+    kind = intent.get("kind") if isinstance(intent, Mapping) else intent
+    return detail if kind == "plan-review" and isinstance(detail, str) else None
+
+
+def custom_text(answered: object) -> str | None:
+    """The words of an answer, verbatim; several answers' words on lines of their own."""
+    words = [answer["custom"] for answer in items(mapping(answered).get("answers")) if isinstance(answer.get("custom"), str)]
+    return "\n".join(words) if words else None
+
+
+def plan_outcome(answered: object, result_is_error: bool | None) -> ReviewState:
+    """What became of a review.
+
+    Only the exit tool's result, which commits with the answer, says approved: words on a card never run ahead of the log.
+    """
+    if result_is_error is False:
+        return "approved"
+    said = mapping(answered)
+    match said.get("outcome"):
+        case "answered":
+            return "waiting" if result_is_error is None else "keep planning"
+        case "dismissed":
+            return "dismissed"
+        case "unavailable":
+            return "unavailable"
+        case "cancelled":
+            return "left" if said.get("by") == "person" else "interrupted"
+        case _:
+            return "waiting" if result_is_error is None else "interrupted"
+
+
+def question_outcome(answered: object) -> QuestionState:
+    match mapping(answered).get("outcome"):
+        case "answered":
+            return "answered"
+        case "dismissed":
+            return "dismissed"
+        case "unavailable":
+            return "unavailable"
+        case None:
+            return "waiting"
+        case _:
+            return "interrupted"
+
+
+def approval_outcome(decided: object) -> ApprovalState:
+    """``approval/decided`` in a card's words. An outcome this build does not know allowed nothing."""
+    match mapping(decided).get("outcome"):
+        case "allowed-once" | "allowed":
+            return "allowed"
+        case "rejected":
+            return "rejected"
+        case "unavailable":
+            return "unavailable"
+        case None:
+            return "waiting"
+        case _:
+            return "interrupted"
+
+
+def tokens(usage: object) -> tuple[int, int, int]:
+    """Tokens in (cached ones included), out, and cached."""
+    counts = mapping(usage)
+    cached = _count(counts, "cacheReadTokens")
+    return _count(counts, "inputTokens") + cached + _count(counts, "cacheWriteTokens"), _count(counts, "outputTokens"), cached
+
+
+def _count(counts: Mapping[str, Any], name: str) -> int:
+    value = counts.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
