@@ -69,6 +69,10 @@ class HostError(PlanModeError):
     """This place cannot run a turn now."""
 
 
+class TurnError(PlanModeError):
+    """A turn ended without completing (not by being stopped). Its log is closed; the message says what to do next."""
+
+
 class ReplayError(PlanModeError):
     """A replay differs from its recording. ``position`` names the first difference in words a person can act on."""
 

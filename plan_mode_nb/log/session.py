@@ -133,8 +133,8 @@ class Session:
         self._folds[id(fold)] = (kept, len(self.events), state)
         return fold.value(state)
 
-    def fork(self, length: int, *, id: SessionId, clock: Clock | None = None, sink: Sink | None = None) -> Session:
-        """A new session that begins with this one's first ``length`` events; this one is untouched.
+    def fork(self, length: int, *, id: SessionId) -> Session:
+        """A new session that begins with this one's first ``length`` events and has no sink yet; this one is untouched.
 
         An open turn of the seed is closed as interrupted; then ``session/end-seed`` marks the seed's end, unless it already ends in one.
 
@@ -143,19 +143,15 @@ class Session:
         """
         if not 0 <= length <= len(self.events):
             raise FormatError(f"cannot fork after {length} events: this session has {len(self.events)}")
-        ticks = clock or self._clock
         header = Header(
             id=id,
-            created_at=ticks(),
+            created_at=self._clock(),
             delegation_depth=self.header.delegation_depth,
             cwd=self.header.cwd,
             parent_session=self.id,
             seed_length=length,
         )
-        seed = self.lines[:length]
-        if sink is not None and seed:
-            sink.write(seed)
-        child = Session(header, clock=ticks, lines=seed, sink=sink)
+        child = Session(header, clock=self._clock, lines=self.lines[:length])
         if child.place.turn is not None:
             child.owe(closers(child.events), time=child.events[-1].time)
         if not child.events or child.events[-1].type != "session/end-seed":

@@ -1,0 +1,139 @@
+"""The agents of one notebook, their sessions and their journals."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+
+from plan_mode_nb.agent.seams import random_id
+from plan_mode_nb.document.document import Document, StoredSession
+from plan_mode_nb.exceptions import CommandError, LogError
+from plan_mode_nb.hosts.kernel.composition import Composition
+from plan_mode_nb.log.events import Header, SessionId
+from plan_mode_nb.log.session import Session, Sink
+from plan_mode_nb.loop.agent import LoopAgent
+
+MakeSink = Callable[[Session], Sink | None]
+"""Where a session's new lines are kept; None: in memory only."""
+
+
+def unix_milliseconds() -> int:
+    """The log's clock."""
+    return time.time_ns() // 1_000_000
+
+
+class Agents:
+    """``by_name``: the agents that were opened; ``sessions``: every live session by id. Changed on the agent thread only."""
+
+    def __init__(self, composition: Composition, make_sink: MakeSink) -> None:
+        self._composition = composition
+        self._make_sink = make_sink
+        self._stored: Mapping[str, StoredSession] = {}
+        self._names: dict[str, str] = {}
+        self.by_name: dict[str, LoopAgent] = {}
+        self.problems: list[str] = []
+        self.restored: dict[str, int] = {}
+        self.is_open = False
+
+    def open(self, document: Document) -> None:
+        """Take what was found. A log that does not validate is reported, left untouched, and a new session starts beside it."""
+        self.is_open = True
+        self.problems.extend(document.problems)
+        self._stored = document.sessions
+        self._names = dict(document.agents)
+        self.get("main")
+
+    def get(self, name: str) -> LoopAgent:
+        """The agent of that name: live, restored, or new."""
+        if name not in self.by_name:
+            session = self._restore(name) or self._new_session()
+            self._take(name, session, reopened=session.id in self.restored)
+        return self.by_name[name]
+
+    def start_new(self, name: str) -> LoopAgent:
+        """A new session for an agent; the old one stays in the notebook."""
+        self._release(name)
+        return self._take(name, self._new_session(), reopened=False)
+
+    def fork(self, name: str, length: int) -> LoopAgent:
+        """Go on from the first ``length`` events of an agent's session, in a new session."""
+        child = self.get(name).session.fork(length, id=SessionId(random_id()))
+        self._release(name)
+        return self._take(name, child, reopened=False)
+
+    def use(self, name: str, id: str) -> LoopAgent:
+        """Go back to another session of this notebook.
+
+        Raises:
+            CommandError: there is none of that id, or its log does not validate.
+        """
+        stored = self._stored.get(id)
+        if stored is None:
+            raise CommandError(f"this notebook has no session {id!r}; it has {', '.join(self._stored) or 'no other'}")
+        session = self._load(stored)
+        if session is None:
+            raise CommandError(self.problems[-1])
+        self._release(name)
+        return self._take(name, session, reopened=True)
+
+    def take_in(self, name: str, stored: StoredSession) -> LoopAgent:
+        """Add a session from elsewhere to this notebook and go on with it.
+
+        Raises:
+            CommandError: the notebook has a session of that id already, or its log does not validate.
+        """
+        if stored.header.id in self.stored_ids:
+            raise CommandError(f"this notebook has session {stored.header.id} already; %session use {stored.header.id} goes on with it")
+        self._stored = {**self._stored, stored.header.id: stored}
+        return self.use(name, stored.header.id)
+
+    @property
+    def sessions(self) -> dict[str, Session]:
+        """Live sessions by id."""
+        return {agent.session.id: agent.session for agent in self.by_name.values()}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Agent name -> session id, for the document's index."""
+        return {name: agent.session.id for name, agent in self.by_name.items()}
+
+    @property
+    def stored_ids(self) -> list[str]:
+        """Every session that the notebook is known to hold, live ones included."""
+        return list(dict.fromkeys([*self._stored, *self.sessions]))
+
+    def dispose(self) -> None:
+        """Let go of all."""
+        for name in list(self.by_name):
+            self._release(name)
+
+    def _restore(self, name: str) -> Session | None:
+        stored = self._stored.get(self._names.get(name, ""))
+        return None if stored is None else self._load(stored)
+
+    def _load(self, stored: StoredSession) -> Session | None:
+        try:
+            session = Session(stored.header, clock=unix_milliseconds, lines=stored.lines)
+        except LogError as error:
+            self.problems.append(f"session {stored.header.id} was refused and left as it is: {error}; a new session starts beside it")
+            return None
+        self.restored[session.id] = len(session)
+        return session
+
+    def _new_session(self) -> Session:
+        header = Header(id=SessionId(random_id()), created_at=unix_milliseconds(), cwd=os.getcwd())
+        return Session(header, clock=unix_milliseconds)
+
+    def _take(self, name: str, session: Session, *, reopened: bool) -> LoopAgent:
+        composition = self._composition
+        session.sink = self._make_sink(session)
+        agent = LoopAgent(name, session, composition.seams, composition.model, composition.loop_config, reopened=reopened)
+        self.by_name[name] = agent
+        return agent
+
+    def _release(self, name: str) -> None:
+        agent = self.by_name.pop(name, None)
+        if agent is not None:
+            self._stored = {**self._stored, agent.session.id: StoredSession(agent.session.header, agent.session.lines)}
+            agent.dispose()

@@ -1,0 +1,218 @@
+"""The kernel's side of the lab extension: a comm with a fixed id, registered and never opened, so that no client can claim or lose it.
+
+Pages read it from the kernel's iopub stream and answer by id. Every send and every handler is on the main thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from plan_mode_nb.folds.plan import PlanState
+from plan_mode_nb.hosts.kernel.outbox import Outbox
+from plan_mode_nb.log.session import Session
+
+COMM = "plan_mode_nb"
+_logger = logging.getLogger(__name__)
+
+
+class CarrierHost(Protocol):
+    """What the carrier carries."""
+
+    def sessions_to_carry(self) -> Mapping[str, Session]:
+        """The live sessions by id; empty before the log was restored."""
+
+    def agent_sessions(self) -> Mapping[str, str]:
+        """Agent name -> session id, for the document's index."""
+
+    def images(self) -> Mapping[str, str]:
+        """Attachment id -> base64."""
+
+    def push_plans(self) -> None:
+        """Tell the pages again what plan mode is in each session."""
+
+    def on_select(self, active: bool) -> None:
+        """A chip or palette selected plan mode, or left it."""
+
+    def on_page(self) -> None:
+        """A page said hello, or a fetch ended: what was waited for may be there now."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A front end that said hello: its connection, the notebook's path as it has it, and how much of which session it holds."""
+
+    client: str
+    path: str
+    session: str
+    length: int
+
+
+@dataclass
+class Fetch:
+    """What a page is asked for: the whole metadata log of one session. ``done`` when it is complete."""
+
+    to: str
+    session: str
+    length: int
+    lines: list[str]
+    index: Mapping[str, Any] | None = None
+    done: bool = False
+
+
+class Carrier:
+    """Create it on the main thread; :meth:`close` takes the comm out again."""
+
+    def __init__(self, shell: Any, host: CarrierHost) -> None:
+        self._shell = shell
+        self._host = host
+        self._outbox = Outbox()
+        self._home: str | None = None
+        self._n = 0
+        self.pages: dict[str, Page] = {}
+        self.fetch: Fetch | None = None
+        self._comm = self._register()
+        self._shell.events.register("pre_run_cell", self._at_cell)
+        self._at_cell()
+        self.send({"op": "hello"})
+
+    def _register(self) -> Any:
+        import comm
+        from comm import get_comm_manager
+
+        channel = comm.create_comm(target_name=COMM, comm_id=COMM, primary=False)
+        get_comm_manager().register_comm(channel)
+        channel.on_msg(self._receive)
+        return channel
+
+    def close(self) -> None:
+        """Unregister: nothing of the carrier stays in the kernel."""
+        from comm import get_comm_manager
+
+        self._shell.events.unregister("pre_run_cell", self._at_cell)
+        get_comm_manager().unregister_comm(self._comm)
+
+    def _at_cell(self, _info: object = None) -> None:
+        """The connection that runs the cell is where its log belongs. A selection from another window does not move it."""
+        header = self._shell.parent_header.get("header", {})
+        if header.get("msg_type") == "execute_request":
+            self._home = header.get("session")
+
+    @property
+    def page(self) -> Page | None:
+        """The page that writes: the one that ran the last cell, else the last that said hello."""
+        if self._home in self.pages:
+            return self.pages[self._home]
+        return next(reversed(self.pages.values()), None)
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """To every page; those that are not named in ``to`` ignore it."""
+        self._comm.send(dict(message))
+
+    def kick(self) -> None:
+        """Send what the page lacks, if nothing is in flight."""
+        page = self.page
+        if page is None:
+            return
+        message = self._outbox.next_append(self._host.sessions_to_carry(), page.client, time.monotonic(), self._host.images())
+        if message is not None:
+            self.send({**message, "agents": dict(self._host.agent_sessions())})
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the page holds everything; true where there is no page."""
+        return self.page is None or self._outbox.is_settled(self._host.sessions_to_carry())
+
+    def give_up(self) -> None:
+        """The page did not answer: it is gone (closed, reloaded). A reloaded one says hello again."""
+        flight = self._outbox.in_flight
+        if flight is not None:
+            self.pages.pop(flight.to, None)
+
+    def adopt(self, session: Session) -> None:
+        """A session was opened: what the open page already holds of it need not be sent."""
+        page = self.page
+        if page is not None and page.session == session.id:
+            self._outbox.page_holds(session.id, min(page.length, len(session)))
+
+    def push_plan(self, session: Session, state: PlanState) -> None:
+        """Tell every page what plan mode is."""
+        self.send({"op": "plan", "active": state.active, "pending": state.pending, "session": session.id})
+
+    def _receive(self, message: Mapping[str, Any]) -> None:
+        data = message["content"]["data"]
+        client = message["header"].get("session", "")
+        if not isinstance(data, dict):
+            return
+        handler: Callable[[str, dict[str, Any]], None] | None = {
+            "hello": self._on_hello,
+            "ack": self._on_ack,
+            "page": self._on_page,
+            "select": self._on_select,
+        }.get(str(data.get("op")))
+        if handler is None:
+            _logger.warning("plan_mode_nb: a page sent the unknown op %r", data.get("op"))
+            return
+        handler(client, data)
+
+    def _on_hello(self, client: str, data: dict[str, Any]) -> None:
+        session, length = data.get("session"), data.get("length")
+        page = Page(
+            client, str(data.get("path", "")), session if isinstance(session, str) else "", length if isinstance(length, int) else 0
+        )
+        self.pages.pop(client, None)
+        self.pages[client] = page
+        ours = self._host.sessions_to_carry().get(page.session)
+        if ours is not None:
+            self._outbox.page_holds(page.session, min(page.length, len(ours)))
+        self._host.push_plans()
+        self._host.on_page()
+        self.kick()
+
+    def _on_ack(self, _client: str, data: dict[str, Any]) -> None:
+        if not self._outbox.acknowledge(data):
+            return
+        if self._outbox.has_diverged(str(data["session"])):
+            _logger.warning(
+                "plan_mode_nb: the open notebook holds another continuation of session %s; both are kept when it is saved", data["session"]
+            )
+        self._host.on_page()
+        self.kick()
+
+    def _on_select(self, _client: str, data: dict[str, Any]) -> None:
+        if isinstance(data.get("active"), bool):
+            self._host.on_select(data["active"])
+            self.kick()
+
+    # -- reading a page's log
+
+    def start_fetch(self, page: Page) -> None:
+        """Ask a page for its session, page by page; :attr:`fetch` fills and ``on_page`` is called when it is done."""
+        self.fetch = Fetch(page.client, page.session, page.length, [])
+        self._get()
+
+    def _get(self) -> None:
+        assert self.fetch is not None
+        self._n += 1
+        self.send({"op": "get", "n": self._n, "to": self.fetch.to, "session": self.fetch.session, "start": len(self.fetch.lines)})
+
+    def _on_page(self, client: str, data: dict[str, Any]) -> None:
+        fetch = self.fetch
+        if fetch is None or fetch.done or client != fetch.to or data.get("n") != self._n:
+            return
+        events = data.get("events")
+        if not isinstance(events, list) or not all(isinstance(line, str) for line in events):
+            events = []
+        fetch.lines.extend(events)
+        if fetch.index is None and isinstance(data.get("index"), dict):
+            fetch.index = data["index"]
+        length = data.get("length")
+        fetch.length = length if isinstance(length, int) else 0
+        if len(fetch.lines) < fetch.length and events:
+            self._get()
+            return
+        fetch.done = True
+        self._host.on_page()

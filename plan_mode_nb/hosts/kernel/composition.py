@@ -1,0 +1,112 @@
+"""The composition of one shell: seams, plugins and model, made anew between turns when a setting changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from plan_mode_nb.agent.model import Model
+from plan_mode_nb.agent.registry import Undo, undo_all
+from plan_mode_nb.agent.seams import Seams
+from plan_mode_nb.agent.shell import Shell
+from plan_mode_nb.compose import compose, notebook
+from plan_mode_nb.hosts.kernel.config import Settings
+from plan_mode_nb.hosts.kernel.providers import CardProvider
+from plan_mode_nb.log.events import Event
+from plan_mode_nb.loop.turn import LoopConfig
+from plan_mode_nb.models.choose import Choice, choose
+
+
+class Composition:
+    """``seams`` stays the same object for the life of the extension; what is registered in it follows the settings."""
+
+    def __init__(self, settings: Settings, shell: Shell, cards: CardProvider) -> None:
+        """Install everything.
+
+        Raises:
+            ConfigError: a setting cannot work; nothing is installed.
+        """
+        self.settings = settings
+        self.seams = Seams.create()
+        self._shell = shell
+        self._cards = cards
+        self._root = Path.cwd()
+        self._installed: Undo = lambda: None
+        self._installed_for: tuple[Any, ...] = ()
+        self._choices: dict[tuple[Any, ...], Choice] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Follow the settings. Between turns only: a turn's configuration is frozen.
+
+        Raises:
+            ConfigError: a setting cannot work; the composition stays as it was.
+        """
+        agent = self.settings.agent
+        wanted = (self.settings.plan, agent.instructions, agent.answers, agent.model if agent.answers == "recording" else "")
+        if wanted == self._installed_for:
+            return
+        plan_config, instructions = self.settings.plan, agent.instructions
+        answers = self._recorded() if agent.answers == "recording" else None
+        self._installed()
+        undos: list[Undo] = [compose(self.seams, notebook(plan_config, instructions, self._shell, self._root))]
+        if answers is None:
+            undos.append(self.seams.questions.provide(self._cards))
+            undos.append(self.seams.approvals.provide(self._cards))
+        else:
+            from plan_mode_nb.replay.answers import RecordedAnswers, RecordedApprovals
+
+            undos.append(self.seams.questions.provide(RecordedAnswers(answers)))
+            undos.append(self.seams.approvals.provide(RecordedApprovals(answers)))
+        self._installed, self._installed_for = undo_all(undos), wanted
+
+    def close(self) -> None:
+        """Take everything out again."""
+        self._installed()
+        self._installed, self._installed_for = (lambda: None), ()
+
+    @property
+    def loop_config(self) -> LoopConfig:
+        """The loop's configuration now."""
+        agent = self.settings.agent
+        return LoopConfig(max_steps=agent.max_steps, record_chunks=agent.record_chunks)
+
+    @property
+    def choice(self) -> Choice:
+        """The model of the settings, and why.
+
+        Raises:
+            ConfigError: the name or a setting cannot work.
+        """
+        return self._choose(self.settings.agent.model or None)
+
+    def model(self, name: str | None) -> Model:
+        """The model for a step: ``name`` where a pre-step set one, else that of the settings. Kept between steps."""
+        return self._choose(name or self.settings.agent.model or None).model
+
+    def _choose(self, name: str | None) -> Choice:
+        agent = self.settings.agent
+        settings = {**agent.model_settings(), "timeout": agent.request_timeout}
+        # A key given after the last turn must count, so the keys are part of what a choice was made for; never their values.
+        keys = tuple(sorted(key for key in os.environ if key.endswith(("_API_KEY", "_BASE_URL"))))
+        made_for = (name, tuple(sorted(settings.items())), keys)
+        if made_for not in self._choices:
+            self._choices = {made_for: choose(name, os.environ, settings, read_recording=read_recording)}
+        return self._choices[made_for]
+
+    def _recorded(self) -> Sequence[Event]:
+        return read_recording(Path(self.settings.agent.model.partition(":")[2]))
+
+
+def read_recording(path: Path) -> Sequence[Event]:
+    """The events of a recorded session. A relative path starts at the kernel's working folder.
+
+    Raises:
+        StoreError, LogError: it cannot be read; one sentence.
+    """
+    from plan_mode_nb.log.codec import decode_all
+    from plan_mode_nb.store.sources import open_any
+
+    return decode_all(open_any(path).lines)

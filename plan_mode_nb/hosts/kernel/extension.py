@@ -1,0 +1,40 @@
+"""Loading into an IPython shell and leaving it without a trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plan_mode_nb.exceptions import PlanModeError
+
+_ATTRIBUTE = "_plan_mode_nb"
+
+
+def load(shell: Any) -> None:
+    """``%load_ext plan_mode_nb``. Loaded already: nothing is doubled.
+
+    Raises:
+        UsageError: the configuration cannot work; one sentence, and nothing of the extension stays.
+    """
+    from IPython.core.error import UsageError
+
+    from plan_mode_nb.hosts.kernel.host import KernelHost
+    from plan_mode_nb.hosts.kernel.magics import install_magics
+
+    if hasattr(shell, _ATTRIBUTE):
+        return
+    try:
+        host = KernelHost(shell)
+    except PlanModeError as error:
+        raise UsageError(str(error)) from None
+    setattr(shell, _ATTRIBUTE, (host, install_magics(shell, host)))
+
+
+def unload(shell: Any) -> None:
+    """``%unload_ext plan_mode_nb``: magics, hooks, comm, thread and settings go; the log stays in the notebook."""
+    loaded = getattr(shell, _ATTRIBUTE, None)
+    if loaded is None:
+        return
+    delattr(shell, _ATTRIBUTE)
+    host, undo_magics = loaded
+    undo_magics()
+    host.close()

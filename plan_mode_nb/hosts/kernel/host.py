@@ -1,0 +1,265 @@
+"""The kernel host: joins one IPython shell with the agents, their log and its carriers. It parses nothing and decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from plan_mode_nb.agent.commands import CommandCall, CommandResult
+from plan_mode_nb.exceptions import CommandError, HostError, TurnError
+from plan_mode_nb.folds.plan import PLAN, PlanState
+from plan_mode_nb.hosts.kernel import config, thread
+from plan_mode_nb.hosts.kernel.agents import Agents
+from plan_mode_nb.hosts.kernel.carrier import Carrier
+from plan_mode_nb.hosts.kernel.cell import CurrentCell
+from plan_mode_nb.hosts.kernel.composition import Composition
+from plan_mode_nb.hosts.kernel.display import TurnDisplay
+from plan_mode_nb.hosts.kernel.journals import Journals
+from plan_mode_nb.hosts.kernel.providers import CardProvider
+from plan_mode_nb.hosts.kernel.refusals import one_line, refuse_here
+from plan_mode_nb.hosts.kernel.restore import Restore
+from plan_mode_nb.hosts.kernel.shell import KernelShell
+from plan_mode_nb.hosts.kernel.turn import CellTurn, active_turn
+from plan_mode_nb.log.messages import Block, text_block, user_message
+from plan_mode_nb.log.session import Session
+from plan_mode_nb.loop.agent import LoopAgent
+from plan_mode_nb.loop.turn import TurnEnd
+
+T = TypeVar("T")
+SETTLE_S = 3.0
+"""How long the end of a turn waits for the open page to take the log. The journal has it already."""
+
+
+class KernelHost:
+    """One per loaded extension. Everything is called on the main thread but where a method says otherwise."""
+
+    def __init__(self, shell: Any) -> None:
+        """Read the settings, install the composition, and say hello to open pages. Nothing is run and nothing restored yet.
+
+        Raises:
+            ConfigError: a setting cannot work; nothing of the host stays.
+        """
+        self.shell = shell
+        self.settings = config.load(shell)
+        self.cards = CardProvider(shell)
+        self.python = KernelShell(shell)
+        self.composition = Composition(self.settings, self.python, self.cards)
+        self.journals = Journals(shell)
+        self.agents = Agents(self.composition, self.journals.make)
+        self.cell = CurrentCell(shell)
+        self._after: deque[Callable[[], None]] = deque()
+        self._unwatch: dict[str, Callable[[], None]] = {}
+        self._acked: asyncio.Event | None = None
+        self._display: TurnDisplay | None = None
+        shell.configurables.extend([self.settings.agent, self.settings.plan_mode])
+        self.carrier = Carrier(shell, self) if getattr(shell, "kernel", None) is not None else None
+        self.restore = Restore(self)
+
+    def close(self) -> None:
+        """Undo everything; the log stays where it is."""
+        if self.carrier is not None:
+            self.carrier.close()
+        self.cell.close()
+        for configurable in (self.settings.agent, self.settings.plan_mode):
+            if configurable in self.shell.configurables:
+                self.shell.configurables.remove(configurable)
+        for undo in self._unwatch.values():
+            undo()
+        self.composition.close()
+        if active_turn(self.shell) is None:
+            self._on_agent(self.agents.dispose)
+            thread.drop(self.shell)
+        self.journals.close()
+
+    # -- what magics, chip and cards call
+
+    def command(
+        self, name: str, call_text: str, *, images: Sequence[Block] = (), agent: str = "main", literal: bool = False
+    ) -> CommandResult:
+        """Run a command for an agent; where it left something to say, run the turn and wait for it.
+
+        Raises:
+            PlanModeError: it cannot run here, or the turn did not complete; one line.
+        """
+        if call_text.strip() or images:
+            self._refuse_turn()
+        target = self._agent(agent)
+        commands = self.composition.seams.commands
+        if commands is None:
+            raise one_line(CommandError(f"%{name} is not available: this composition has no commands"))
+        call = CommandCall(target, call_text, tuple(images), literal)
+        result: CommandResult = self._on_agent(lambda: commands.run(name, call, cell=self.cell.reference))
+        if result.kind == "error":
+            raise one_line(CommandError(result.text))
+        if result.turn:
+            self._turn(target)
+        return result
+
+    def message(self, blocks: Sequence[Block], *, agent: str = "main") -> None:
+        """A follow-up prompt: one turn, plan state untouched.
+
+        Raises:
+            PlanModeError: it cannot run here, or the turn did not complete; one line.
+        """
+        self._refuse_turn()
+        target = self._agent(agent)
+        message = user_message(list(blocks), id=self.composition.seams.new_id())
+        self._on_agent(lambda: target.inbox.followup(message))
+        self._turn(target)
+
+    def select(self, active: bool) -> None:
+        """A chip, a card or the palette selected plan mode, or left it: the same command as the magic. Safe in a turn's pump."""
+        commands = self.composition.seams.commands
+        if commands is None or not self.agents.is_open:
+            return
+        call = CommandCall(self.agents.get("main"), "" if active else "off")
+        self._on_agent(lambda: commands.run("plan", call))
+
+    def on_agent(self, work: Callable[[], T]) -> T:
+        """Run ``work`` on the agent thread and show what it changed."""
+        result: T = self._on_agent(work)
+        return result
+
+    def agent(self, name: str = "main") -> LoopAgent:
+        """An agent, after the log was found again."""
+        return self._agent(name)
+
+    def watch(self, agent: LoopAgent) -> None:
+        """Push an agent's plan state to the pages when it changes."""
+        projections, session = self.composition.seams.projections, agent.session
+        if projections is None or self.carrier is None or session.id in self._unwatch:
+            return
+        carrier = self.carrier
+
+        def push(name: str, value: Any) -> None:
+            if name == "plan":
+                self._later(lambda: carrier.push_plan(session, value))
+                self._later(lambda: self._show_plan(value))
+
+        self._unwatch[session.id] = projections.watch(session, push)
+
+    def plan_state(self, session: Session) -> PlanState:
+        """A session's plan state, read on the agent thread."""
+        state: PlanState = self._on_agent(lambda: session.fold(PLAN))
+        return state
+
+    def push_plans(self) -> None:
+        """Tell the pages again what plan mode is in each session."""
+        if self.carrier is not None:
+            for session in self.sessions_to_carry().values():
+                self.carrier.push_plan(session, self.plan_state(session))
+
+    # -- what the carrier asks for
+
+    def sessions_to_carry(self) -> Mapping[str, Session]:
+        """Live sessions that hold anything."""
+        return {id: session for id, session in self.agents.sessions.items() if len(session)}
+
+    def agent_sessions(self) -> Mapping[str, str]:
+        """Agent name -> session id."""
+        return self.agents.names
+
+    def images(self) -> Mapping[str, str]:
+        """Attachments that messages name, as base64."""
+        return {sha: base64.b64encode(data).decode() for sha, data in self.composition.seams.attachments.items()}
+
+    def on_select(self, active: bool) -> None:
+        """From a page. Before the log was found again it waits for that."""
+        self.restore.then(lambda: self.select(active))
+
+    def on_page(self) -> None:
+        """A page said something that was waited for."""
+        self.restore.on_page()
+        thread.get(self.shell).call(self._acked_set)
+
+    # -- inside
+
+    def _refuse_turn(self) -> None:
+        refuse_here(self.shell, busy=active_turn(self.shell) is not None)
+        header = getattr(self.shell, "parent_header", None) or {}
+        if header.get("header", {}).get("msg_type", "execute_request") != "execute_request":
+            raise one_line(HostError("A turn needs a cell to show itself in; run it in a cell, not in a widget's callback."))
+
+    def _agent(self, name: str) -> LoopAgent:
+        self.restore.before_use()
+        agent: LoopAgent = self._on_agent(lambda: self.agents.get(name))
+        self.watch(agent)
+        for problem in self.agents.problems:
+            print(f"plan_mode_nb: {problem}")
+        self.agents.problems.clear()
+        return agent
+
+    def _show_plan(self, state: PlanState) -> None:
+        if self._display is not None:
+            self._display.show_plan(state)
+
+    def _on_agent(self, work: Callable[[], Any]) -> Any:
+        try:
+            return thread.get(self.shell).run(work)
+        finally:
+            while self._after:
+                self._after.popleft()()
+            if self.carrier is not None and active_turn(self.shell) is None:
+                self.carrier.kick()
+
+    def _later(self, work: Callable[[], None]) -> None:
+        """Have the main thread do something soon. Any thread."""
+        turn = active_turn(self.shell)
+        if turn is None or not turn.post(work):
+            self._after.append(work)
+
+    def _turn(self, agent: LoopAgent) -> None:
+        self.composition.refresh()
+        agent.config = self.composition.loop_config
+        display = self._display = TurnDisplay(self, agent)
+        self.cards.surface, self.python.watch = display, display.on_recording
+        turn: CellTurn[TurnEnd] = CellTurn(self.shell, thread.get(self.shell), lambda running: self._body(running, agent), display)
+        try:
+            end = turn.run()
+        finally:
+            self._display = self.cards.surface = None
+            self.python.watch = lambda call_id, recording: None
+            while self._after:
+                self._after.popleft()()
+        if end.reason["kind"] not in ("completed", "max-tokens"):
+            raise one_line(TurnError(end.sentence))
+
+    async def _body(self, turn: CellTurn[TurnEnd], agent: LoopAgent) -> TurnEnd:
+        """On the agent thread: the turn, then the page takes the log, whatever came of the turn."""
+        carry = agent.session.subscribe(lambda batch: self._carry(turn, [event.type for event in batch]))
+        try:
+            return await agent.run_turn(self.cell.reference)
+        finally:
+            carry()
+            await self._settle(turn)
+
+    def _carry(self, turn: CellTurn[TurnEnd], types: list[str]) -> None:
+        if self.carrier is not None and "step/end" in types:
+            turn.post(self.carrier.kick)
+
+    async def _settle(self, turn: CellTurn[TurnEnd]) -> None:
+        carrier = self.carrier
+        if carrier is None:
+            return
+        self._acked = asyncio.Event()
+        deadline = time.monotonic() + SETTLE_S
+        while not carrier.is_settled and time.monotonic() < deadline:
+            self._acked.clear()
+            await turn.on_main(carrier.kick)
+            try:
+                await asyncio.wait_for(self._acked.wait(), 1.0)
+            except TimeoutError:
+                await turn.on_main(carrier.give_up)
+
+    def _acked_set(self) -> None:
+        if self._acked is not None:
+            self._acked.set()
+
+
+def message_blocks(text: str, images: Sequence[Block]) -> list[Block]:
+    """Images travel ahead of the text; blank text is left out."""
+    return [*images, *([text_block(text)] if text.strip() else [])]

@@ -1,0 +1,51 @@
+"""The journals of this kernel's sessions: the sink that every append goes through before it counts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from plan_mode_nb.hosts.kernel import sources
+from plan_mode_nb.log.session import Session, Sink
+from plan_mode_nb.store.journal import Journal, journal_folder
+
+
+class Journals:
+    """One journal for each session that is written to. ``make`` and ``sync`` are called on the agent thread."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._journals: dict[str, Journal] = {}
+
+    def make(self, session: Session) -> Sink:
+        """The sink of a session: its journal in this kernel."""
+        path = sources.notebook_path(self._shell)
+        notebook = None if path is None else str(path)
+        journal = Journal(
+            journal_folder(create=False), session.header, session.lines, kernel=kernel_id(self._shell), notebook=notebook, pid=os.getpid()
+        )
+        self._journals[session.id] = journal
+        return journal
+
+    def moved(self, notebook: Path) -> None:
+        """The notebook has another path now; the journals record it."""
+        for journal in self._journals.values():
+            journal.moved(str(notebook))
+
+    def close(self) -> None:
+        """Let the files go; they stay until their events are in the notebook."""
+        for journal in self._journals.values():
+            journal.close()
+
+
+def kernel_id(shell: Any) -> str:
+    """This kernel as the server knows it: its connection file is named ``kernel-<id>.json``. A restart keeps it."""
+    if getattr(shell, "kernel", None) is None:
+        return f"terminal-{os.getpid()}"
+    from ipykernel.connect import get_connection_file
+
+    try:
+        return Path(get_connection_file()).stem.removeprefix("kernel-")
+    except RuntimeError:
+        return f"process-{os.getpid()}"

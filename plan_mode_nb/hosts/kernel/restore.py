@@ -1,0 +1,127 @@
+"""Finding the log again, once, before the first use: on disk, in journals, and in the page that has the notebook open."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from plan_mode_nb.document.document import Document
+from plan_mode_nb.document.reconcile import merge_documents
+from plan_mode_nb.hosts.kernel import sources
+from plan_mode_nb.hosts.kernel.interrupts import InterruptGate
+from plan_mode_nb.hosts.kernel.journals import kernel_id
+from plan_mode_nb.hosts.kernel.pump import Wake, pump_for
+from plan_mode_nb.hosts.kernel.turn import active_turn
+
+if TYPE_CHECKING:
+    from plan_mode_nb.hosts.kernel.host import KernelHost
+
+HELLO_S = 0.5
+"""How long a first use waits for an open page to say hello when the file itself can be read; a page on this machine takes 0.05."""
+REMOTE_HELLO_S = 3.0
+"""The same where no file can be read: then the page is the only place that has the log."""
+FETCH_S = 30.0
+
+
+class Restore:
+    """Opens ``host.agents`` with everything that can be found. Headless runs start a new session: running twice must not double it."""
+
+    def __init__(self, host: KernelHost) -> None:
+        self._host = host
+        self._waiting: list[Callable[[], None]] = []
+
+    @property
+    def _kernel(self) -> Any:
+        return getattr(self._host.shell, "kernel", None)
+
+    def before_use(self) -> None:
+        """Open the agents if they are not: from a magic, on the main thread. Waits for an open page, within bounds."""
+        if self._host.agents.is_open:
+            return
+        kernel = self._kernel
+        if kernel is None or not kernel._allow_stdin:
+            self._open(Document())
+            return
+        self._pump_until(lambda: self._host.carrier is None or bool(self._host.carrier.pages), self._patience())
+        self._start_fetch()
+        self._pump_until(self._is_fetched, FETCH_S)
+        self._open(self._found())
+
+    def then(self, work: Callable[[], None]) -> None:
+        """Do something once the agents are open; from a comm handler, which must not wait."""
+        if self._host.agents.is_open:
+            work()
+            return
+        self._waiting.append(work)
+        self._start_fetch()
+        self.on_page()
+
+    def on_page(self) -> None:
+        """A page said hello or sent a part of its log. Opens the agents when somebody waits for them and all is there."""
+        if self._host.agents.is_open or not self._waiting:
+            return
+        self._start_fetch()
+        if self._is_fetched():
+            self._open(self._found())
+
+    def _patience(self) -> float:
+        path = sources.notebook_path(self._host.shell)
+        return HELLO_S if path is not None and path.exists() else REMOTE_HELLO_S
+
+    def _start_fetch(self) -> None:
+        carrier = self._host.carrier
+        page = carrier.page if carrier is not None else None
+        if carrier is not None and page is not None and page.length and carrier.fetch is None:
+            carrier.start_fetch(page)
+
+    def _is_fetched(self) -> bool:
+        carrier = self._host.carrier
+        return carrier is None or carrier.fetch is None or carrier.fetch.done
+
+    def _found(self) -> Document:
+        from plan_mode_nb.store.journal import journal_folder
+
+        found = sources.from_disk(sources.notebook_path(self._host.shell), journal_folder(create=False), kernel_id(self._host.shell))
+        fetch = self._host.carrier.fetch if self._host.carrier is not None else None
+        if fetch is None:
+            return found
+        return merge_documents(found, sources.from_page(fetch.session, fetch.lines, fetch.index))
+
+    def _open(self, document: Document) -> None:
+        host = self._host
+        host.on_agent(lambda: host.agents.open(document))
+        for agent in host.agents.by_name.values():
+            host.watch(agent)
+        if host.carrier is not None:
+            for session in host.sessions_to_carry().values():
+                host.carrier.adopt(session)
+            host.push_plans()
+            host.carrier.kick()
+        waiting, self._waiting = self._waiting, []
+        for work in waiting:
+            work()
+
+    def _pump_until(self, ready: Callable[[], bool], seconds: float) -> None:
+        """Handle comm messages inside this cell until ``ready`` or the time is up. Ctrl-C ends it early, and then the cell."""
+        if ready() or active_turn(self._host.shell) is not None:
+            return
+        interrupted = threading.Event()
+        wake = Wake()
+
+        def interrupt() -> None:
+            interrupted.set()
+            wake()
+
+        gate = InterruptGate(interrupt)
+        end = time.monotonic() + seconds
+        try:
+            with gate.installed(), pump_for(self._host.shell, wake, gate) as pump:
+                while not ready() and not interrupted.is_set() and time.monotonic() < end:
+                    pump.poll(0.05)
+                    wake.clear()
+        finally:
+            wake.close()
+        if interrupted.is_set():
+            raise KeyboardInterrupt

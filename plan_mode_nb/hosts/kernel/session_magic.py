@@ -1,0 +1,138 @@
+"""``%session``: what the conversation is, where it is kept, and the few things that can be done with it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plan_mode_nb.exceptions import CommandError
+from plan_mode_nb.folds.plan import APPROVED_PLAN
+
+if TYPE_CHECKING:
+    from plan_mode_nb.hosts.kernel.host import KernelHost
+
+SESSION_HELP = """The notebook's conversation.
+
+  %session                 status
+  %session log             a readable timeline
+  %session new             start a new session; the old one stays in the notebook
+  %session fork [SEQ]      go on from an earlier event in a new session
+  %session use ID          go back to another session of this notebook
+  %session plan FILE       write the last approved plan to a file
+  %session export FILE     write the log as deepseek-harness JSONL (.jsonl or .jsonl.zstd)
+  %session import FILE     add a deepseek-harness or notebook session to this notebook and go on with it
+"""
+SUBCOMMANDS = ("log", "new", "fork", "use", "plan", "export", "import")
+
+
+def run_session(host: KernelHost, text: str) -> str:
+    """Run one subcommand; returns what to print.
+
+    Raises:
+        CommandError: the words are off; says what to type instead.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise CommandError(f"%session: {error}; quote file names that hold spaces") from None
+    if not words:
+        from plan_mode_nb.hosts.kernel.status import status
+
+        return status(host)
+    name, rest = words[0], words[1:]
+    action = _ACTIONS.get(name)
+    if action is None:
+        raise CommandError(f"%session has no {name!r}; it has {', '.join(SUBCOMMANDS)}")
+    return action(host, rest)
+
+
+def _one(words: list[str], what: str) -> str:
+    if len(words) != 1:
+        raise CommandError(f"%session {what}")
+    return words[0]
+
+
+def _none(words: list[str], name: str) -> None:
+    if words:
+        raise CommandError(f"%session {name} takes nothing more")
+
+
+def _log(host: KernelHost, words: list[str]) -> str:
+    _none(words, "log")
+    from plan_mode_nb.render.transcript import timeline
+
+    return timeline(host.agent().session.events) or "nothing has happened yet"
+
+
+def _new(host: KernelHost, words: list[str]) -> str:
+    _none(words, "new")
+    host.agent()
+    agent = host.on_agent(lambda: host.agents.start_new("main"))
+    host.watch(agent)
+    return "A new session has begun. The one before stays in the notebook: %session shows its id."
+
+
+def _fork(host: KernelHost, words: list[str]) -> str:
+    if len(words) > 1 or (words and not words[0].isdigit()):
+        raise CommandError("%session fork takes the number of the last event to keep, such as %session fork 41")
+    session = host.agent().session
+    length = int(words[0]) + 1 if words else len(session)
+    if length > len(session):
+        raise CommandError(f"the session ends at event {len(session) - 1}; fork at that or an earlier one")
+    agent = host.on_agent(lambda: host.agents.fork("main", length))
+    host.watch(agent)
+    return f"Going on in a new session from event {length - 1}. The one before stays in the notebook."
+
+
+def _use(host: KernelHost, words: list[str]) -> str:
+    id = _one(words, "use takes the id of a session of this notebook; %session lists them")
+    host.agent()
+    agent = host.on_agent(lambda: host.agents.use("main", id))
+    host.watch(agent)
+    return f"Going on with session {id}."
+
+
+def _plan(host: KernelHost, words: list[str]) -> str:
+    path = Path(_one(words, "plan takes a file name, such as %session plan plan.md")).expanduser()
+    plan = host.agent().session.fold(APPROVED_PLAN)
+    if plan is None:
+        raise CommandError("no plan was approved in this session yet")
+    try:
+        path.write_text(plan, encoding="utf-8", newline="")
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written ({error.strerror}); name another file") from None
+    return f"The approved plan is in {path}."
+
+
+def _export(host: KernelHost, words: list[str]) -> str:
+    from plan_mode_nb.store.jsonl import save_jsonl
+
+    path = Path(_one(words, "export takes a file name, such as %session export session.jsonl")).expanduser()
+    session = host.agent().session
+    save_jsonl(path, session.header, session.lines)
+    return f"{len(session)} events are in {path}."
+
+
+def _import(host: KernelHost, words: list[str]) -> str:
+    from plan_mode_nb.document.document import StoredSession
+    from plan_mode_nb.store.sources import open_any
+
+    path = Path(_one(words, "import takes a file name, such as %session import session.jsonl")).expanduser()
+    found = open_any(path)
+    host.agent()
+    agent = host.on_agent(lambda: host.agents.take_in("main", StoredSession(found.header, found.lines)))
+    host.watch(agent)
+    return f"Session {agent.session.id} with {len(found.lines)} events is now this notebook's."
+
+
+_ACTIONS: dict[str, Callable[[KernelHost, list[str]], str]] = {
+    "log": _log,
+    "new": _new,
+    "fork": _fork,
+    "use": _use,
+    "plan": _plan,
+    "export": _export,
+    "import": _import,
+}

@@ -1,0 +1,63 @@
+"""What ``%session`` prints: everything a person may want to know of the conversation, as plain lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plan_mode_nb.exceptions import PlanModeError
+from plan_mode_nb.folds.plan import PLAN, PlanState
+from plan_mode_nb.folds.policies import APPROVAL_POLICY, SANDBOX_MODE
+from plan_mode_nb.folds.turns import TURNS
+from plan_mode_nb.folds.usage import USAGE
+from plan_mode_nb.loop.agent import LoopAgent
+
+if TYPE_CHECKING:
+    from plan_mode_nb.hosts.kernel.host import KernelHost
+
+
+def status(host: KernelHost) -> str:
+    """One line a fact."""
+    agent = host.agent()
+    session = agent.session
+    plan, turns, usage = host.on_agent(lambda: (session.fold(PLAN), session.fold(TURNS), session.fold(USAGE)))
+    policy, mode = host.on_agent(lambda: (session.fold(APPROVAL_POLICY), session.fold(SANDBOX_MODE)))
+    restored = host.agents.restored.get(session.id)
+    lines = [
+        f"session      {session.id}" + (f" (restored with {restored} events)" if restored else ""),
+        f"turns        {len(turns)}",
+        f"plan mode    {_plan(plan)}",
+        f"model        {_model(host)}",
+        f"tokens       {usage.uncached_input:,} in, {usage.cache_read:,} cached, {usage.output:,} out",
+        f"size         {len(session)} events, {sum(map(len, session.lines)) / 1000:,.0f} kB",
+        f"stored in    {_stored(host, agent)}",
+        f"sandbox      {mode or 'workspace-write'} (enforcement: none; code in the kernel process cannot be confined)",
+        f"approval     {policy or 'ask'}",
+    ]
+    others = [id for id in host.agents.stored_ids if id != session.id]
+    if others:
+        lines.append(f"also here    {', '.join(others)}")
+    return "\n".join(lines)
+
+
+def _plan(state: PlanState) -> str:
+    now = "on" if state.active else "off"
+    return now if state.pending is None else f"{now}, {'on' if state.pending else 'off'} from the next step"
+
+
+def _model(host: KernelHost) -> str:
+    try:
+        choice = host.composition.choice
+    except PlanModeError as error:
+        return str(error)
+    return f"{choice.name} ({choice.why})"
+
+
+def _stored(host: KernelHost, agent: LoopAgent) -> str:
+    carrier = host.carrier
+    page = carrier.page if carrier is not None else None
+    where = [f"the metadata of {page.path}" if page is not None else "no notebook yet (no page with the lab extension has said hello)"]
+    sink = agent.session.sink
+    path = getattr(sink, "path", None)
+    if path is not None:
+        where.append(f"the journal {path}")
+    return " and ".join(where)
