@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -70,6 +70,7 @@ class Hold:
 WirePart: TypeAlias = Say | Think | Call | Fail | UsageChunk | Finish | TextDelta | ReasoningDelta | ToolCallDelta
 """What has a JSON form. Protocol chunks pass unchanged, for answers that no builder can spell."""
 Part: TypeAlias = WirePart | Hold
+X = TypeVar("X")
 
 
 def say(text: str) -> Say:
@@ -122,8 +123,11 @@ def call_id(part: Call, answer: int, index: int) -> str:
     return part.id or f"call-{answer}-{index}"
 
 
-def play(parts: Sequence[Part], answer: int) -> Iterator[Chunk | ModelError | Hold]:
-    """The chunks of one answer, in order; a failure ends it, anything else ends in ``Finish``."""
+def play(parts: Sequence[WirePart | X], answer: int) -> Iterator[Chunk | ModelError | X]:
+    """The chunks of answer number ``answer`` (from 0), in order; a failure ends it, anything else ends in ``Finish``.
+
+    What is no part of a script (a :class:`Hold`, a fault of the wire) passes in its place.
+    """
     index, called = 0, False
     for part in parts:
         match part:

@@ -40,7 +40,7 @@ class ScriptedModel:
     @property
     def remaining(self) -> int:
         """Steps that no request has taken yet."""
-        return len(self._steps) - len(self.requests)
+        return max(0, len(self._steps) - len(self.requests))
 
     def add(self, *steps: Step) -> None:
         """Put more steps at the end."""
