@@ -150,7 +150,8 @@ class NotebookPage:
         self.page.wait_for_function("() => window.jupyterapp !== undefined")
         self.page.evaluate(f"() => {{ Object.defineProperty(window, 'panel', {{ get: () => {_PANEL}, configurable: true }}); }}")
         # The application writes the kernel's language into a notebook that has none; after that it changes nothing by itself.
-        self.until("() => !!panel?.context.isReady && !!panel.context.model.getMetadata('language_info')?.version", START_S * 1000)
+        self.until("() => !!panel?.context.isReady && !!panel.sessionContext.session?.kernel", START_S * 1000)
+        self.until("() => !!panel.context.model.getMetadata('language_info')?.version", START_S * 1000)
 
     def until(self, predicate: str, timeout: float = WAIT_MS, arg: Any = None) -> None:
         """Wait for a JavaScript predicate, in which ``panel`` is the notebook panel."""

@@ -38,7 +38,8 @@ class Strict(Configurable):  # type: ignore[misc]
         super().__init__(**kwargs)
 
     def __setattr__(self, key: str, value: Any) -> None:
-        if not key.startswith("_") and key not in ("config", "parent", "log", "section_names"):
+        # traitlets swaps some of its own methods on the instance while it loads.
+        if not key.startswith("_") and not hasattr(type(self), key):
             self._require(key)
         super().__setattr__(key, value)
 

@@ -76,9 +76,10 @@ class TurnDisplay:
                 self._preview(arrived)
             else:
                 self._feed(arrived)
+        # What is in the log already stands before what still streams.
+        self._show_slots()
         for place, index in enumerate(sorted(self._streamed)):
             self._streaming_slot(place).show(assistant_text(self._streamed[index]))
-        self._show_slots()
 
     def close(self, reason: TurnEnd) -> None:
         """Static outputs only: every card becomes its bundle, the controls become the summary."""
