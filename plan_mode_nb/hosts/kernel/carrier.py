@@ -74,6 +74,7 @@ class Carrier:
         self._n = 0
         self.pages: dict[str, Page] = {}
         self.fetch: Fetch | None = None
+        self._one_way = not shell.kernel._allow_stdin
         self._comm = self._register()
         self._shell.events.register("pre_run_cell", self._at_cell)
         self._at_cell()
@@ -83,7 +84,9 @@ class Carrier:
         import comm
         from comm import get_comm_manager
 
-        channel = comm.create_comm(target_name=COMM, comm_id=COMM, primary=False)
+        # A client that runs a notebook by itself (nbclient) only hears comms that were opened, and answers none.
+        opened = {"primary": True, "data": {"op": "hello"}} if self._one_way else {"primary": False}
+        channel = comm.create_comm(target_name=COMM, comm_id=COMM, **opened)
         get_comm_manager().register_comm(channel)
         channel.on_msg(self._receive)
         return channel
@@ -113,18 +116,25 @@ class Carrier:
         self._comm.send(dict(message))
 
     def kick(self) -> None:
-        """Send what the page lacks, if nothing is in flight."""
+        """Send what the page lacks, if nothing is in flight; to a headless client, everything."""
         page = self.page
-        if page is None:
+        if page is None and not self._one_way:
             return
-        message = self._outbox.next_append(self._host.sessions_to_carry(), page.client, time.monotonic(), self._host.images())
-        if message is not None:
+        message = self._next(page.client if page is not None else "")
+        while message is not None:
             self.send({**message, "agents": dict(self._host.agent_sessions())})
+            if not self._one_way:
+                return
+            self._outbox.acknowledge({**message, "length": message["start"] + len(message["events"])})
+            message = self._next("")
+
+    def _next(self, to: str) -> dict[str, Any] | None:
+        return self._outbox.next_append(self._host.sessions_to_carry(), to, time.monotonic(), self._host.images())
 
     @property
     def is_settled(self) -> bool:
-        """Whether the page holds everything; true where there is no page."""
-        return self.page is None or self._outbox.is_settled(self._host.sessions_to_carry())
+        """Whether the page holds everything; true where there is none that answers."""
+        return (self.page is None and not self._one_way) or self._outbox.is_settled(self._host.sessions_to_carry())
 
     def give_up(self) -> None:
         """The page did not answer: it is gone (closed, reloaded). A reloaded one says hello again."""
