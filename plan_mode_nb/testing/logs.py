@@ -28,8 +28,9 @@ def turn_start(turn: int) -> Draft:
 
 
 def turn_end(turn: int, kind: str = "completed") -> Draft:
-    """A turn ends; ``kind`` of its reason."""
-    return draft("turn/end", {"turn": turn, "reason": {"kind": kind}})
+    """A turn ends; ``kind`` of its reason (aborted: by its user)."""
+    reason = {"kind": kind, "reason": {"kind": "user"}} if kind == "aborted" else {"kind": kind}
+    return draft("turn/end", {"turn": turn, "reason": reason})
 
 
 def step_start(turn: int, step: int) -> Draft:
