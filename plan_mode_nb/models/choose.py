@@ -11,8 +11,8 @@ from typing import Any
 from plan_mode_nb.agent.model import Model, NoModel
 from plan_mode_nb.exceptions import ConfigError
 from plan_mode_nb.log.events import Event
+from plan_mode_nb.models.following import FollowingModel
 from plan_mode_nb.models.pydantic_ai import PydanticAIModel
-from plan_mode_nb.models.recording import RecordedModel
 from plan_mode_nb.models.settings import read_settings
 
 BY_KEY: Mapping[str, str] = {
@@ -110,4 +110,4 @@ def _guess(model: str) -> str | None:
 def _recorded(path: str, read: ReadRecording | None) -> Model:
     if read is None:
         raise ConfigError("PlanAgent.model names a recording, but recordings cannot be played here; choose a live model instead")
-    return RecordedModel(read(Path(path)))
+    return FollowingModel(read(Path(path)))

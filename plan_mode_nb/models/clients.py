@@ -111,9 +111,15 @@ def request_settings(model: ProviderModel, route: Route, settings: ModelSettings
 
     ``store`` is off on OpenAI's Responses API: the conversation lives in the log, so its reasoning travels encrypted in the replay state
     and nothing has to be looked up there again. Anthropic caches only where markers stand; the others cache by themselves.
+
+    Raises:
+        ModelError: the model takes no temperature (code ``CONFIG``). pydantic-ai would drop it with a warning, which nobody reads and which
+            would stand in a cell's output.
     """
     named: dict[str, Any] = {"request_timeout": settings.timeout, "timeout": settings.idle_timeout, "max_retries": 0}
     if settings.temperature is not None:
+        if _takes_no_temperature(model.profile, settings):
+            raise ModelError(f"{route.name} takes no temperature: unset it, or choose another model.", code="CONFIG")
         named["temperature"] = settings.temperature
     if settings.max_tokens is not None:
         named["max_tokens"] = settings.max_tokens
@@ -128,3 +134,14 @@ def request_settings(model: ProviderModel, route: Route, settings: ModelSettings
     if route.provider == "anthropic":
         named["cache"] = True
     return named
+
+
+def _takes_no_temperature(profile: Mapping[str, Any], settings: ModelSettings) -> bool:
+    """By pydantic-ai's own profiles: newer Anthropic models never do, OpenAI's reasoning models do not while they reason."""
+    if profile.get("anthropic_disallows_sampling_settings", False):
+        return True
+    if not profile.get("openai_supports_reasoning", False):
+        return False
+    effort = settings.reasoning_effort
+    reasons = profile.get("thinking_enabled_by_default", False) if effort is None else effort != "off"
+    return bool(reasons or not profile.get("openai_supports_reasoning_effort_none", False))

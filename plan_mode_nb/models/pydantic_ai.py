@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plan_mode_nb.agent.model import Chunk, Request
+from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.models.settings import ModelSettings
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class PydanticAIModel:
                 async for event in response:
                     for chunk in translator.take(event):
                         yield chunk
+        except ModelError:
+            raise
         except Exception as error:
             if response is not None and (spent := usage_chunk(response.usage)) is not None:
                 yield spent
@@ -103,7 +106,8 @@ class PydanticAIModel:
         loop = asyncio.get_running_loop()
         if self._open is None or self._open.loop is not loop:
             # A client of another loop cannot be closed from here; that loop is gone, and its connections with it.
-            stack = AsyncExitStack()
-            model = await open_model(route, stack)
-            self._open = _Open(loop, stack, model, History(dialect_of(route)), request_settings(model, route, self._settings))
+            async with AsyncExitStack() as stack:
+                model = await open_model(route, stack)
+                settings = request_settings(model, route, self._settings)
+                self._open = _Open(loop, stack.pop_all(), model, History(dialect_of(route)), settings)
         return self._open

@@ -173,6 +173,15 @@ class RecordedModel:
         """Answers that no request has taken yet."""
         return len(self._answers) - self._next
 
+    @property
+    def place(self) -> int:
+        """Which answer comes next, from 0."""
+        return self._next
+
+    def skip_to(self, place: int) -> None:
+        """Go on with another answer than the next."""
+        self._next = place
+
     async def stream(self, request: Request) -> AsyncIterator[Chunk]:
         """The next recorded answer.
 
