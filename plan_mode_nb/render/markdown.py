@@ -61,7 +61,7 @@ def _parser() -> MarkdownIt:
     from linkify_it import LinkifyIt
     from markdown_it import MarkdownIt  # both imported when first used: loading the extension must stay quick
 
-    parser = MarkdownIt("commonmark", {"html": False, "linkify": True, "store_labels": True, "maxNesting": _MAX_NESTING})
+    parser = MarkdownIt("commonmark", {"html": False, "xhtmlOut": False, "linkify": True, "store_labels": True, "maxNesting": _MAX_NESTING})
     parser.enable(["table", "strikethrough", "linkify"])
     # Without a scheme `etl.py` and `notes.md` would be links: py and md are countries.
     parser.linkify = LinkifyIt({"ftp:": None, "//": None}, {"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})
