@@ -35,6 +35,8 @@ _KNOWN: Mapping[str, _Known] = {
     "deepseek": _Known("DEEPSEEK_API_KEY", "DEEPSEEK_BASE_URL", "https://api.deepseek.com"),
     "anthropic": _Known("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
 }
+SAYS_FINISH = frozenset({"openai-chat", "deepseek"})
+"""pydantic-ai takes a missing finish reason for ``stop`` on these wires, and with it an answer that a proxy cut in the middle for whole."""
 
 
 def route_to(provider: str, model: str, environ: Mapping[str, str]) -> Route:

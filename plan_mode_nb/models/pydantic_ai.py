@@ -71,12 +71,12 @@ class PydanticAIModel:
             ModelError: with one sentence; chunks before it were delivered, usage too where the provider had told it.
         """
         await preload()
-        from plan_mode_nb.models.clients import route_to
+        from plan_mode_nb.models.clients import SAYS_FINISH, route_to
         from plan_mode_nb.models.failures import failure
         from plan_mode_nb.models.stream import Translator, start, usage_chunk
 
         route = route_to(self._provider, self._model, self._environ)
-        translator, response = Translator(), None
+        response, translator = None, Translator(says_finish=self._provider in SAYS_FINISH)
         try:
             opened = await self._opened(route)
             messages = opened.history.convert(request.messages, request.images)

@@ -33,6 +33,8 @@ from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.models.failures import one_line
 from plan_mode_nb.models.state import PartState, envelope
 
+BROKE_OFF = "the answer broke off before its end; run the cell again"
+
 
 def start(
     model: ProviderModel, messages: list[ModelMessage], request: Request, settings: Mapping[str, Any]
@@ -51,9 +53,13 @@ def start(
 
 
 class Translator:
-    """One answer. ``take`` each event in order, then ``end`` with the whole response."""
+    """One answer. ``take`` each event in order, then ``end`` with the whole response.
 
-    def __init__(self) -> None:
+    ``says_finish``: the wire always says why an answer ends, so one that does not was cut off, however properly its connection closed.
+    """
+
+    def __init__(self, *, says_finish: bool) -> None:
+        self._says_finish = says_finish
         self._blocks: dict[int, int] = {}
         self._ids: dict[int, str] = {}
         self._visible = False
@@ -83,6 +89,9 @@ class Translator:
         """
         if (chunk := usage_chunk(response.usage)) is not None:
             yield chunk
+        unsaid = "finish_reason" not in (response.provider_details or {})
+        if self._says_finish and unsaid and response.finish_reason != "content_filter":
+            raise ModelError(BROKE_OFF, code="TRANSPORT")
         if not self._blocks and response.finish_reason in ("stop", "tool_call"):
             raise ModelError("the model answered with nothing at all; run the cell again", code="EMPTY_RESPONSE")
         if not self._visible and response.finish_reason == "stop":
@@ -125,7 +134,7 @@ class Translator:
             case "error":
                 raise ModelError("the provider failed in the middle of the answer; run the cell again", code="SERVER")
             case None:
-                raise ModelError("the answer broke off before its end; run the cell again", code="TRANSPORT")
+                raise ModelError(BROKE_OFF, code="TRANSPORT")
 
     def _state(self, response: ModelResponse) -> dict[str, Any] | None:
         blocks: list[PartState | None] = [None] * len(self._blocks)

@@ -206,7 +206,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._delay = seconds
                 return False
             case Garbage():
-                self._send("data: {this is not JSON\n\n")
+                self._send("event: content_block_delta\ndata: {this is not JSON\n\n")
                 return False
             case Cut():
                 return True
@@ -242,7 +242,7 @@ class _Handler(BaseHTTPRequestHandler):
         kinds = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error", 529: "overloaded_error"}
         kind = kinds.get(told.status, "invalid_request_error" if told.status < 500 else "api_error")
         error = {"message": told.message, "type": told.code if told.code == "insufficient_quota" else kind, "code": told.code}
-        after = {} if told.retry_after is None else {"retry-after": f"{told.retry_after:g}"}
+        after = {} if told.retry_after is None else {"retry-after-ms": f"{told.retry_after * 1000:g}"}
         self._json(told.status, {"type": "error", "error": error}, after)
 
     def _json(self, status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> None:
