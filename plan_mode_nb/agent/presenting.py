@@ -22,12 +22,14 @@ async def presented(
 ) -> T | Fault:
     """What ``present`` returns once ``understood`` accepts it, or ``withdrawn``'s result if that comes first or at the same time.
 
-    ``what`` names the request in the log of faults. When the asker is cancelled, the presenting is cancelled too and has ended when this
-    raises.
+    ``what`` names the request in the log of faults. What was withdrawn before is not presented at all. When the asker is cancelled, the
+    presenting is cancelled too and has ended when this raises.
 
     Raises:
         asyncio.CancelledError: the asker was cancelled.
     """
+    if withdrawn is not None and withdrawn.done():
+        return withdrawn.result()
 
     async def call() -> Any:
         return await present()
@@ -39,13 +41,14 @@ async def presented(
         if not presenting.done():
             presenting.cancel()
             await asyncio.gather(presenting, return_exceptions=True)
+    error = None if presenting.cancelled() else presenting.exception()
+    if error is not None:
+        _logger.error("presenting %s failed", what, exc_info=error)
     if withdrawn is not None and withdrawn.done():
         return withdrawn.result()
     if presenting.cancelled():
         return "closed"
-    error = presenting.exception()
     if error is not None:
-        _logger.error("presenting %s failed", what, exc_info=error)
         return "failed"
     answer = presenting.result()
     if not understood(answer):
