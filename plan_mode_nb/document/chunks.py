@@ -36,6 +36,14 @@ def chunk_key(session_id: str, start: int) -> str:
     return f"{KEY}/{session_id}/{start:07d}"
 
 
+def chunk_of(key: str) -> tuple[str, int] | None:
+    """The session id and first seq that a metadata key names; None when it is no chunk's."""
+    found = _CHUNK_KEY.fullmatch(key)
+    if found is None or chunk_key(found["id"], int(found["start"])) != key:
+        return None
+    return found["id"], int(found["start"])
+
+
 def chunked(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """``(start, lines)`` of each chunk. A chunk takes no more once it holds 16,384 code points; a function of the lines alone."""
     start, size = 0, 0
@@ -108,11 +116,11 @@ class _Reader:
         )
 
     def _sort(self, key: str, value: Any) -> None:
-        attachment, chunk = _ATTACHMENT_KEY.fullmatch(key), _CHUNK_KEY.fullmatch(key)
+        attachment, chunk = _ATTACHMENT_KEY.fullmatch(key), chunk_of(key)
         if attachment and isinstance(value, str):
             self.attachments[attachment["sha"]] = value
-        elif chunk and chunk_key(chunk["id"], int(chunk["start"])) == key:
-            self.chunks.setdefault(chunk["id"], {})[int(chunk["start"])] = value
+        elif chunk:
+            self.chunks.setdefault(chunk[0], {})[chunk[1]] = value
         else:
             self.unread_keys[key] = value
             self.problems.append(f"the notebook's metadata entry {key!r} is not understood; it was left as it is")

@@ -14,7 +14,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from plan_mode_nb.document.chunks import chunk_key
+from plan_mode_nb.document.chunks import chunk_of
 from plan_mode_nb.document.document import Document, StoredSession, Unread
 from plan_mode_nb.log.events import Header, SessionId
 
@@ -122,7 +122,7 @@ def _beside_unread(sessions: dict[str, StoredSession], unread: Unread) -> tuple[
     headers, keys = dict(unread.headers), dict(unread.keys)
     result: list[StoredSession] = []
     for session_id, session in sessions.items():
-        chunks = {key: keys[key] for key in keys if key.rpartition("/")[0] == chunk_key(session_id, 0).rpartition("/")[0]}
+        chunks = {key: value for key, value in keys.items() if (chunk_of(key) or ("",))[0] == session_id}
         if session_id not in headers and not chunks:
             result.append(session)
         elif all(_holds(session, key, value) for key, value in chunks.items()):
@@ -135,7 +135,7 @@ def _beside_unread(sessions: dict[str, StoredSession], unread: Unread) -> tuple[
 
 
 def _holds(session: StoredSession, key: str, value: Any) -> bool:
-    start = int(key.rpartition("/")[2])
+    _, start = chunk_of(key) or ("", 0)
     return isinstance(value, list) and list(session.lines[start : start + len(value)]) == value
 
 

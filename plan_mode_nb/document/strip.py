@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
-from plan_mode_nb.document.chunks import FORMAT, KEY, is_ours, read_metadata
+from plan_mode_nb.document.chunks import FORMAT, KEY, chunk_of, is_ours, read_metadata
 from plan_mode_nb.document.document import Document, StoredSession
 from plan_mode_nb.document.outputs import EVENTS_MIME
 from plan_mode_nb.exceptions import FormatError
@@ -64,7 +64,8 @@ def _source_of(line: str) -> object:
 def _ids(metadata: Mapping[str, Any]) -> set[str]:
     """Every session id that the metadata names, readable or not."""
     document = read_metadata(metadata)
-    named = {*document.sessions, *document.stripped, *document.unread.headers, *document.agents.values()}
+    chunks = [chunk_of(key) for key in metadata]
+    named = {*document.sessions, *document.stripped, *document.agents.values(), *(chunk[0] for chunk in chunks if chunk)}
     index = metadata.get(KEY)
     if isinstance(index, Mapping):
         lists = [index.get(part) for part in ("sessions", "stripped")]
