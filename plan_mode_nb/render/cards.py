@@ -23,7 +23,7 @@ def plan_card(plan_text: str, outcome: ReviewState, feedback: str | None = None)
     said = _plan_sentence(outcome)
     has_feedback = feedback is not None and feedback.strip() != ""
     plain, marked, html = (
-        [said, visible(plan_text)],
+        [said, visible(plan_text.removeprefix("\ufeff"))],
         [f"**{said}**", inert_markdown(plan_text)],
         [_state(said, outcome), to_html(plan_text)],
     )

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
-from plan_mode_nb.plan.visible import visible
-from plan_mode_nb.render.html import NO_MATH, element, paragraph, text
+from plan_mode_nb.render.html import NO_MATH, element, paragraph, text, unix_lines
 
 CONTEXT = 3
 """Unchanged lines kept around a change."""
@@ -20,6 +19,7 @@ CONTEXT = 3
 _SAME = "Nothing changed since the previous plan."
 _WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|\s+|[^\w\s]")
 _WORD_LIMIT = 2_000
+_EXACT_LINES = 1_000
 
 Kind = Literal["same", "removed", "added", "skipped"]
 Piece = tuple[bool, str]
@@ -34,6 +34,16 @@ class Line(NamedTuple):
     @property
     def text(self) -> str:
         return "".join(piece for _, piece in self.pieces)
+
+
+class Block(NamedTuple):
+    """A run of lines in both texts, as half-open ranges."""
+
+    same: bool
+    start: int
+    end: int
+    new_start: int
+    new_end: int
 
 
 _MARKS: dict[Kind, str] = {"same": "  ", "removed": "- ", "added": "+ ", "skipped": ""}
@@ -61,23 +71,46 @@ def _html(line: Line) -> str:
 def _difference(old: str, new: str) -> Iterator[Line]:
     """Changed lines with their context, in order; empty when nothing changed."""
     before, after = _lines(old), _lines(new)
-    matcher = SequenceMatcher(None, before, after)
-    end_shown = 0
-    for group in matcher.get_grouped_opcodes(CONTEXT):
-        yield from _skipped(group[0][1] - end_shown)
-        for tag, start, end, new_start, new_end in group:
-            if tag == "equal":
-                yield from (Line("same", [(False, line)]) for line in before[start:end])
-            else:
-                yield from _replaced(before[start:end], after[new_start:new_end])
-            end_shown = end
-    if end_shown:
-        yield from _skipped(len(before) - end_shown)
+    if before == after:
+        return
+    blocks = _blocks(before, after)
+    for at, (same, start, end, new_start, new_end) in enumerate(blocks):
+        if same:
+            yield from _context(before[start:end], CONTEXT if at else 0, CONTEXT if at < len(blocks) - 1 else 0)
+        else:
+            yield from _replaced(before[start:end], after[new_start:new_end])
+
+
+def _blocks(before: list[str], after: list[str]) -> list[Block]:
+    """Both texts cut into equal and different blocks.
+
+    What they share at both ends is taken off first: it is most of a revised plan, and difflib's search takes very common lines,
+    such as blank ones, for noise in a long text.
+    """
+    shortest = min(len(before), len(after))
+    head = next((at for at in range(shortest) if before[at] != after[at]), shortest)
+    tail = next((at for at in range(shortest - head) if before[-1 - at] != after[-1 - at]), shortest - head)
+    left, right = before[head : len(before) - tail], after[head : len(after) - tail]
+    matcher = SequenceMatcher(None, left, right, autojunk=len(left) > _EXACT_LINES)
+    blocks = [Block(True, 0, head, 0, head)] if head else []
+    blocks += [Block(tag == "equal", head + a, head + b, head + c, head + d) for tag, a, b, c, d in matcher.get_opcodes()]
+    if tail:
+        blocks.append(Block(True, len(before) - tail, len(before), len(after) - tail, len(after)))
+    return blocks
+
+
+def _context(lines: list[str], first: int, last: int) -> Iterator[Line]:
+    """Unchanged lines: the first and last few, and how many are left out between them."""
+    left_out = len(lines) - first - last
+    kept = lines if left_out <= 0 else lines[:first]
+    yield from (Line("same", [(False, line)]) for line in kept)
+    if left_out > 0:
+        yield from _skipped(left_out)
+        yield from (Line("same", [(False, line)]) for line in lines[len(lines) - last :])
 
 
 def _skipped(count: int) -> Iterator[Line]:
-    if count > 0:
-        yield Line("skipped", [(False, f"… {count} unchanged line{'s' if count > 1 else ''}")])
+    yield Line("skipped", [(False, f"… {count} unchanged line{'s' if count > 1 else ''}")])
 
 
 def _replaced(before: list[str], after: list[str]) -> Iterator[Line]:
@@ -106,4 +139,4 @@ def _words(old: str, new: str) -> tuple[list[Piece], list[Piece]]:
 
 
 def _lines(plan: str) -> list[str]:
-    return visible(plan.removeprefix("\ufeff")).replace("\r\n", "\n").rstrip("\n").split("\n")
+    return unix_lines(plan.removeprefix("\ufeff")).rstrip("\n").split("\n")

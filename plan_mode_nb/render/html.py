@@ -19,8 +19,13 @@ Bundle = dict[str, str]
 
 
 def text(value: str) -> str:
-    """``value`` as HTML text or attribute value, hiding characters made visible."""
-    return escape(visible(value))
+    """``value`` as HTML text or attribute value, hiding characters made visible, line ends ``\\n``."""
+    return escape(unix_lines(value))
+
+
+def unix_lines(value: str) -> str:
+    """``value`` made visible, CRLF pairs (the one carriage return that hides nothing) as ``\\n``: what HTML and markdown hold."""
+    return visible(value).replace("\r\n", "\n")
 
 
 def element(tag: str, body: str, *, cls: str = "", **attributes: str) -> str:

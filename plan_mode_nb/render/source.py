@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from plan_mode_nb.plan.visible import visible
+from plan_mode_nb.render.html import unix_lines
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -29,7 +29,7 @@ _HTML_KINDS = {"html_block", "html_inline", "image"}
 
 def inert_markdown(markdown: str) -> str:
     """``markdown`` with hiding characters made visible, and raw HTML and images escaped. Text that has neither is unchanged."""
-    source = visible(markdown.removeprefix("\ufeff")).replace("\r\n", "\n")
+    source = unix_lines(markdown.removeprefix("\ufeff"))
     if not _ACTIVE.search(source):
         return source
     if len(source) <= LIMIT:

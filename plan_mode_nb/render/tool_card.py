@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from plan_mode_nb.plan.visible import visible, visible_line
 from plan_mode_nb.render.highlight import code_block, languages
-from plan_mode_nb.render.html import Bundle, card, element, paragraph, text, verbatim
+from plan_mode_nb.render.html import Bundle, card, element, paragraph, text, unix_lines, verbatim
 from plan_mode_nb.render.markdown import to_html
 from plan_mode_nb.render.source import fenced
 
@@ -150,19 +150,21 @@ def _arguments_html(arguments: Sequence[Argument]) -> str:
         if language == "markdown":
             written.append(label + to_html(value))
         elif language in languages():
-            written.append(label + code_block(visible(value), language))
+            written.append(label + code_block(unix_lines(value), language))
         else:
             written.append(label + verbatim(value, cls="pmnb-argument"))
     return "".join(written)
 
 
 def _plain(arguments: Sequence[Argument]) -> list[str]:
-    return [
-        f"{visible_line(argument.name)}:\n{visible(argument.value)}" if argument.block and argument.name
-        else visible(argument.value) if argument.block
-        else f"{visible_line(argument.name)}: {visible(argument.value)}"
-        for argument in arguments
-    ]  # fmt: skip
+    return [_plain_argument(argument) for argument in arguments]
+
+
+def _plain_argument(argument: Argument) -> str:
+    name, value = visible_line(argument.name), visible(argument.value)
+    if not argument.block:
+        return f"{name}: {value}"
+    return f"{name}:\n{value}" if name else value
 
 
 def _plain_result(result: str | None) -> list[str]:
@@ -170,5 +172,5 @@ def _plain_result(result: str | None) -> list[str]:
 
 
 def _markdown(arguments: Sequence[Argument], result: str | None) -> list[str]:
-    parts = [fenced(visible(argument.value), argument.language) if argument.block else _plain([argument])[0] for argument in arguments]
+    parts = [fenced(visible(argument.value), argument.language) if argument.block else _plain_argument(argument) for argument in arguments]
     return parts if result is None else [*parts, "Result", fenced(shortened(result))]

@@ -203,8 +203,7 @@ class TurnView:
 
     def _show(self, key: str, render: Callable[[], Bundle], *, final: bool = False) -> None:
         """Append the slot, or repaint it where it stands."""
-        if key not in self._entries:
-            self._entries[key] = _Entry(render)
+        self._entries.setdefault(key, _Entry(render)).render = render
         self._changed(key, final=final)
 
     def _changed(self, key: str, *, final: bool = False) -> None:
