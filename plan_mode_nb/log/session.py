@@ -67,6 +67,10 @@ class Session:
     def __len__(self) -> int:
         return len(self.events)
 
+    def __bool__(self) -> bool:
+        """A session without events is still a session: ``session or other`` must not pass it over."""
+        return True
+
     def owe(self, drafts: Sequence[Draft], *, time: int) -> None:
         """Closing events of an interrupted log (``closers(events)``, with the last event's time).
 

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -225,10 +225,10 @@ def read_journal(path: Path) -> JournalFile:
     )
 
 
-def journals(folder: Path) -> tuple[list[JournalFile], list[str]]:
-    """Every journal of a folder, by name, and one sentence for each file that could not be read."""
+def journals(folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> tuple[list[JournalFile], list[str]]:
+    """The journals of a folder whose file names are wanted, by name, and one sentence for each that could not be read."""
     found, problems = [], []
-    for path in _paths(folder):
+    for path in filter(lambda path: wanted(path.name), _paths(folder)):
         try:
             found.append(read_journal(path))
         except (StoreError, FormatError) as error:
@@ -237,11 +237,16 @@ def journals(folder: Path) -> tuple[list[JournalFile], list[str]]:
 
 
 def journals_for(folder: Path, *, notebook: str, kernels: Collection[str], sessions: Collection[str]) -> list[JournalFile]:
-    """The journals that belong to a notebook: those of the kernels mapped to it, and those that record its path and a session it names."""
+    """The journals that belong to a notebook: those of the kernels mapped to it, and those that record its path and a session it names.
+
+    Only files whose names say that they may belong are read: a save must not read every conversation of this user.
+    """
     here = os.path.realpath(notebook)
+    starts = tuple(f"{_segment(session)}." for session in sessions)
+    parts = [f".{_segment(kernel)}" for kernel in kernels]
     return [
         each
-        for each in journals(folder)[0]
+        for each in journals(folder, lambda name: name.startswith(starts) or any(part in name for part in parts))[0]
         if each.kernel in kernels or (each.header.id in sessions and each.notebook is not None and os.path.realpath(each.notebook) == here)
     ]
 

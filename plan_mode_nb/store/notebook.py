@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plan_mode_nb.document.chunks import read_metadata, write_metadata
+from plan_mode_nb.document.chunks import is_ours, read_metadata, write_metadata
 from plan_mode_nb.document.document import Document
 from plan_mode_nb.exceptions import FormatError
 from plan_mode_nb.store.files import read_bytes, replace
@@ -83,14 +83,17 @@ def change_notebook(path: Path, change: Callable[[dict[str, Any]], Mapping[str, 
 
     Raises:
         StoreError: it cannot be read or written; it is as it was.
-        FormatError: it is no notebook of format 4, damaged, or would not be a valid one afterwards.
+        FormatError: it is no notebook of format 4, damaged, or was valid and would not be afterwards.
     """
     text = _text(path)
     before = parse_notebook(text, path.name)
     after = change(json.loads(text.removeprefix("\ufeff")))
     if after == before:
         return False
-    _write(path, after, style_of(text))
+    # A notebook that was not valid before (another tool's) must not lose its log for that.
+    if _fault(before) is None:
+        _check(path, after)
+    replace(path, style_of(text).dump(after).encode())
     return True
 
 
@@ -101,7 +104,9 @@ def write_notebook(path: Path, notebook: Mapping[str, Any]) -> None:
         StoreError: it cannot be written; it is as it was.
         FormatError: it is not a valid notebook.
     """
-    _write(path, notebook, style_of(_text(path)) if path.exists() else Style())
+    _check(path, notebook)
+    style = style_of(_text(path)) if path.exists() else Style()
+    replace(path, style.dump(notebook).encode())
 
 
 def load_document(path: Path) -> Document:
@@ -125,7 +130,15 @@ def save_document(path: Path, document: Document) -> bool:
 def _sorted_as(metadata: dict[str, Any], document: Document) -> dict[str, Any]:
     """New metadata; keys in nbformat's order (sorted) where the old ones were, so that the next save in Jupyter moves nothing."""
     written = write_metadata(document, metadata)
-    return dict(sorted(written.items())) if list(metadata) == sorted(metadata) else written
+    if list(metadata) != sorted(metadata):
+        return written
+    return {key: _sorted(value) if is_ours(key) else value for key, value in sorted(written.items())}
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(item) for key, item in sorted(value.items())}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def _text(path: Path) -> str:
@@ -135,10 +148,14 @@ def _text(path: Path) -> str:
         raise FormatError(f"{path.name} is not a notebook: it is not UTF-8 text") from None
 
 
-def _write(path: Path, notebook: Mapping[str, Any], style: Style) -> None:
+def _check(path: Path, notebook: Mapping[str, Any]) -> None:
+    fault = _fault(notebook)
+    if fault is not None:
+        raise FormatError(f"{path.name} would not be a valid notebook ({fault}); it is as it was")
+
+
+def _fault(notebook: Mapping[str, Any]) -> str | None:
     from nbformat.validator import iter_validate
 
     fault = next(iter_validate(dict(notebook)), None)
-    if fault is not None:
-        raise FormatError(f"{path.name} would not be a valid notebook ({str(fault).splitlines()[0]}); it is as it was")
-    replace(path, style.dump(notebook).encode())
+    return None if fault is None else str(fault).splitlines()[0]
