@@ -50,8 +50,9 @@ class ConfigError(PlanModeError):
 class ModelError(PlanModeError):
     """A model could not be chosen, reached or understood.
 
-    ``code`` is dsh's ``LlmFailure`` code (``CONFIG``, ``AUTH``, ``RATE_LIMIT``, ``SERVER``, ``TIMEOUT``, ``TRANSPORT``,
-    ``BAD_REQUEST``, ``CONTEXT_OVERFLOW``, ``CONTENT_FILTER``, ``EMPTY_RESPONSE``, ``UNKNOWN``); ``retry_after_ms`` as the provider asked.
+    ``code`` is dsh's ``LlmFailure`` code (``CONFIG``, ``AUTH``, ``RATE_LIMIT``, ``QUOTA``, ``SERVER``, ``TIMEOUT``, ``TRANSPORT``,
+    ``BAD_REQUEST``, ``CONTEXT_OVERFLOW``, ``CONTENT_FILTER``, ``EMPTY_RESPONSE``, ``ABORTED``, ``UNKNOWN``); ``retry_after_ms`` as the
+    provider asked.
     """
 
     def __init__(self, message: str, *, code: str = "UNKNOWN", status: int | None = None, retry_after_ms: int | None = None) -> None:

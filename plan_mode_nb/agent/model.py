@@ -51,7 +51,7 @@ class ToolCallDelta(msgspec.Struct, frozen=True, tag_field="type", tag="tool-cal
 
 
 class Usage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Tokens as the provider counts them; ``input_tokens`` includes cached ones."""
+    """Tokens, counted disjointly as dsh does: ``input_tokens`` leaves out what was read from or written to the provider's cache."""
 
     input_tokens: int
     output_tokens: int

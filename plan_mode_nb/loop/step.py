@@ -40,7 +40,7 @@ async def run_step(context: StepContext, model: Model, request: Request) -> Step
         asyncio.CancelledError: the turn was stopped; the log is truthful up to here.
     """
     answer = await _stream(context, model, request)
-    message = _log_answer(context, model, answer)
+    message = _log_answer(context, request, answer)
     if answer.finish is not None and answer.finish.kind == "max-tokens":
         return "max-tokens"
     calls = [block for block in message if block["type"] == "tool-call"]
@@ -68,13 +68,13 @@ async def _stream(context: StepContext, model: Model, request: Request) -> Answe
         if context.is_stopped():
             raise asyncio.CancelledError
     except (Exception, asyncio.CancelledError):
-        _log_answer(context, model, answer, interrupted=True)
+        _log_answer(context, request, answer, interrupted=True)
         raise
     finally:
         if isinstance(stream, AsyncGenerator):
             await stream.aclose()
     if answer.finish is None:
-        _log_answer(context, model, answer, interrupted=True)
+        _log_answer(context, request, answer, interrupted=True)
         raise ModelError("the model's answer broke off; run the cell again", code="TRANSPORT")
     return answer
 
@@ -85,14 +85,16 @@ def _note(context: StepContext, chunk: Chunk) -> None:
         context.agent.session.append(draft("assistant/chunk", data))
 
 
-def _log_answer(context: StepContext, model: Model, answer: Answer, *, interrupted: bool = False) -> list[Block]:
+def _log_answer(context: StepContext, request: Request, answer: Answer, *, interrupted: bool = False) -> list[Block]:
     """Append the ``assistant/message``; an interrupted answer that delivered nothing visible leaves none."""
     session, seams = context.agent.session, context.seams
-    blocks = seams.redactions.blocks(answer.delivered() if interrupted else answer.blocks())
+    said = answer.delivered() if interrupted else answer.blocks()
+    blocks = seams.redactions.blocks(said)
     if interrupted and not blocks:
         return []
-    config = model.config
-    replay_state = None if answer.finish is None else answer.finish.replay_state
+    config = request.config
+    # A provider checks its signatures against its own words: with words that were redacted it would refuse them.
+    replay_state = None if answer.finish is None or blocks != said else answer.finish.replay_state
     message = assistant_message(blocks, id=seams.new_id(), provider=config["provider"], model=config["model"], replay_state=replay_state)
     data: dict[str, Any] = {"turn": context.turn, "step": context.step, "message": message}
     if answer.usage is not None:

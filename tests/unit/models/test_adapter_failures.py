@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from conftest import KEY, PROVIDERS  # type: ignore[import-not-found]
+from live_model import KEY, PROVIDERS, over
 
 from plan_mode_nb.agent.model import Chunk, UsageChunk
 from plan_mode_nb.exceptions import ModelError
@@ -20,11 +20,10 @@ from plan_mode_nb.testing.faults import Cut, Drop, Fault, Filtered, Garbage, Not
 from plan_mode_nb.testing.loopback import LoopbackServer, ServerStep
 from plan_mode_nb.testing.model_contract import a_request, blocks_of, chunks_of
 
-Over = Callable[..., None]
 EACH = pytest.mark.parametrize("provider", PROVIDERS)
 
 
-def failed(over: Over, provider: str, step: ServerStep, **more: Any) -> tuple[ModelError, list[Chunk], int]:
+def failed(provider: str, step: ServerStep, **more: Any) -> tuple[ModelError, list[Chunk], int]:
     """The failure, what came before it, and how many requests the server saw."""
     seen: list[tuple[ModelError, list[Chunk], int]] = []
 
@@ -59,11 +58,9 @@ def failed(over: Over, provider: str, step: ServerStep, **more: Any) -> tuple[Mo
     ],
     ids=lambda value: f"{type(value).__name__}{getattr(value, 'status', '')}" if isinstance(value, Fault) else "",
 )
-def test_each_failure_has_its_code_and_a_sentence_that_helps(
-    over: Over, provider: str, fault: Fault, code: str, words: tuple[str, ...]
-) -> None:
+def test_each_failure_has_its_code_and_a_sentence_that_helps(provider: str, fault: Fault, code: str, words: tuple[str, ...]) -> None:
     """A failed request is made once: retries are the loop's, and logged."""
-    error, chunks, requests = failed(over, provider, fault)
+    error, chunks, requests = failed(provider, fault)
     assert error.code == code, error
     assert all(word in str(error) for word in words), error
     assert [chunk for chunk in chunks if not isinstance(chunk, UsageChunk)] == []
@@ -71,15 +68,15 @@ def test_each_failure_has_its_code_and_a_sentence_that_helps(
 
 
 @EACH
-def test_the_providers_wish_to_wait_is_kept_in_milliseconds(over: Over, provider: str) -> None:
-    error, _, _ = failed(over, provider, Status(429, "slow down", retry_after=1.5))
+def test_the_providers_wish_to_wait_is_kept_in_milliseconds(provider: str) -> None:
+    error, _, _ = failed(provider, Status(429, "slow down", retry_after=1.5))
     assert (error.retry_after_ms, error.status) == (1500, 429)
 
 
 @pytest.mark.parametrize("provider", ["openai-chat", "openai", "deepseek"])
-def test_an_empty_account_is_not_a_rate_limit(over: Over, provider: str) -> None:
+def test_an_empty_account_is_not_a_rate_limit(provider: str) -> None:
     """Waiting does not help there."""
-    error, _, _ = failed(over, provider, Status(429, "You exceeded your current quota", code="insufficient_quota"))
+    error, _, _ = failed(provider, Status(429, "You exceeded your current quota", code="insufficient_quota"))
     assert error.code == "QUOTA"
     assert "top it up" in str(error)
 
@@ -88,28 +85,28 @@ def test_an_empty_account_is_not_a_rate_limit(over: Over, provider: str) -> None
 @pytest.mark.parametrize(
     ("fault", "code"), [(Drop(), "TRANSPORT"), (Cut(), "TRANSPORT"), (Garbage(), "SERVER"), (Trouble("boom"), "SERVER")], ids=repr
 )
-def test_a_failure_in_the_middle_keeps_what_was_delivered(over: Over, provider: str, fault: Fault, code: str) -> None:
-    error, chunks, _ = failed(over, provider, [say("One two "), fault])
+def test_a_failure_in_the_middle_keeps_what_was_delivered(provider: str, fault: Fault, code: str) -> None:
+    error, chunks, _ = failed(provider, [say("One two "), fault])
     assert error.code == code, error
     assert blocks_of(chunks) == [{"type": "text", "text": "One two "}]
 
 
-def test_usage_told_before_a_failure_is_reported(over: Over) -> None:
+def test_usage_told_before_a_failure_is_reported() -> None:
     """Anthropic counts the prompt in its first event: those tokens are paid whatever happens after it."""
-    _, chunks, _ = failed(over, "anthropic", [usage(20, 5, cache_read_tokens=100), say("One "), Drop()])
+    _, chunks, _ = failed("anthropic", [usage(20, 5, cache_read_tokens=100), say("One "), Drop()])
     assert [(chunk.usage.input_tokens, chunk.usage.cache_read_tokens) for chunk in chunks if isinstance(chunk, UsageChunk)] == [(20, 100)]
 
 
 @EACH
-def test_blank_text_is_an_empty_answer(over: Over, provider: str) -> None:
-    error, _, _ = failed(over, provider, say(" \n"))
+def test_blank_text_is_an_empty_answer(provider: str) -> None:
+    error, _, _ = failed(provider, say(" \n"))
     assert error.code == "EMPTY_RESPONSE"
 
 
 @EACH
-def test_a_silent_stream_ends_at_the_idle_timeout(over: Over, provider: str) -> None:
+def test_a_silent_stream_ends_at_the_idle_timeout(provider: str) -> None:
     started = time.monotonic()
-    error, chunks, _ = failed(over, provider, [say("One "), Stall()], settings=ModelSettings(idle_timeout=0.3))
+    error, chunks, _ = failed(provider, [say("One "), Stall()], settings=ModelSettings(idle_timeout=0.3))
     assert error.code == "TIMEOUT"
     assert "idle_timeout" in str(error)
     assert blocks_of(chunks) == [{"type": "text", "text": "One "}]
@@ -117,15 +114,15 @@ def test_a_silent_stream_ends_at_the_idle_timeout(over: Over, provider: str) -> 
 
 
 @EACH
-def test_a_slow_stream_ends_at_the_timeout(over: Over, provider: str) -> None:
+def test_a_slow_stream_ends_at_the_timeout(provider: str) -> None:
     """A server that sends a word now and then is never idle."""
-    error, _, _ = failed(over, provider, [Slow(0.1), say("word " * 200)], settings=ModelSettings(timeout=0.5))
+    error, _, _ = failed(provider, [Slow(0.1), say("word " * 200)], settings=ModelSettings(timeout=0.5))
     assert error.code == "TIMEOUT"
     assert "0.5 s" in str(error)
 
 
 @EACH
-def test_a_server_that_is_not_there_is_named(over: Over, provider: str) -> None:
+def test_a_server_that_is_not_there_is_named(provider: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     address = f"http://127.0.0.1:{port}/v1"
@@ -156,8 +153,8 @@ def test_a_missing_key_is_asked_for_by_name(provider: str) -> None:
     assert "_API_KEY" in str(error)
 
 
-def test_a_server_that_wants_a_key_says_which(over: Over) -> None:
-    error, _, _ = failed(over, "openai-chat", Status(401, "who are you?"), key="")
+def test_a_server_that_wants_a_key_says_which() -> None:
+    error, _, _ = failed("openai-chat", Status(401, "who are you?"), key="")
     assert "wants a key (401): set OPENAI_API_KEY" in str(error)
 
 
@@ -176,7 +173,7 @@ def test_a_provider_whose_package_is_missing_is_a_sentence() -> None:
 
 
 @EACH
-def test_cancelling_closes_the_connection_at_once(over: Over, provider: str) -> None:
+def test_cancelling_closes_the_connection_at_once(provider: str) -> None:
     """The provider stops generating, and stops counting."""
 
     async def body(model: PydanticAIModel, server: LoopbackServer) -> None:
@@ -205,7 +202,7 @@ def test_cancelling_closes_the_connection_at_once(over: Over, provider: str) -> 
 
 
 @EACH
-def test_cancelling_before_the_first_byte_closes_the_connection_too(over: Over, provider: str) -> None:
+def test_cancelling_before_the_first_byte_closes_the_connection_too(provider: str) -> None:
     async def body(model: PydanticAIModel, server: LoopbackServer) -> None:
         task = asyncio.create_task(chunks_of(model))
         assert await asyncio.to_thread(server.wait_for_requests, 1)
@@ -218,7 +215,7 @@ def test_cancelling_before_the_first_byte_closes_the_connection_too(over: Over, 
 
 
 @EACH
-def test_leaving_a_stream_closes_the_connection(over: Over, provider: str) -> None:
+def test_leaving_a_stream_closes_the_connection(provider: str) -> None:
     async def body(model: PydanticAIModel, server: LoopbackServer) -> None:
         stream = model.stream(a_request())
         await anext(stream)
@@ -238,7 +235,7 @@ def test_a_new_loop_gets_a_new_client() -> None:
             assert blocks_of(chunks) == [{"type": "text", "text": expected}]
 
 
-def test_a_closed_model_opens_again(over: Over) -> None:
+def test_a_closed_model_opens_again() -> None:
     async def body(model: PydanticAIModel, server: LoopbackServer) -> None:
         for _ in range(2):
             _, error = await chunks_of(model)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from live_model import over
 
 from plan_mode_nb.agent.model import Finish, ToolCallDelta
 from plan_mode_nb.log.messages import assistant_message, text_block, tool_result_message, user_message
@@ -16,7 +16,6 @@ from plan_mode_nb.models.settings import ModelSettings
 from plan_mode_nb.testing.loopback import LoopbackServer
 from plan_mode_nb.testing.model_contract import TOOL, a_request, blocks_of, chunks_of
 
-Over = Callable[..., None]
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC")
 IMAGE = {"type": "image", "attachment": {"attachmentId": "abc", "mediaType": "image/png", "bytes": len(PNG), "name": "figure.png"}}
 RAW = '{"name":  "x", "n": 1e1, "u": "\\u00e9"}'
@@ -35,7 +34,7 @@ def result(id: str, *blocks: dict[str, Any], is_error: bool = False) -> dict[str
     return tool_result_message(id, blocks, id=f"r-{id}", is_error=is_error)
 
 
-def sent(over: Over, provider: str, messages: list[Any], **more: Any) -> dict[str, Any]:
+def sent(provider: str, messages: list[Any], **more: Any) -> dict[str, Any]:
     """The body that these messages become."""
     bodies: list[dict[str, Any]] = []
 
@@ -53,38 +52,38 @@ def said(provider: str, body: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("provider", ["openai-chat", "deepseek"])
-def test_arguments_go_back_byte_for_byte_where_the_wire_takes_text(over: Over, provider: str) -> None:
-    body = sent(over, provider, [user_message("x?", id="u"), calls(("c-1", RAW), provider=provider), result("c-1", text_block("3"))])
+def test_arguments_go_back_byte_for_byte_where_the_wire_takes_text(provider: str) -> None:
+    body = sent(provider, [user_message("x?", id="u"), calls(("c-1", RAW), provider=provider), result("c-1", text_block("3"))])
     assert said(provider, body)[2]["tool_calls"][0]["function"]["arguments"] == RAW
 
 
-def test_arguments_go_back_byte_for_byte_on_the_responses_wire(over: Over) -> None:
-    body = sent(over, "openai", [user_message("x?", id="u"), calls(("c-1", RAW), provider="openai"), result("c-1", text_block("3"))])
+def test_arguments_go_back_byte_for_byte_on_the_responses_wire() -> None:
+    body = sent("openai", [user_message("x?", id="u"), calls(("c-1", RAW), provider="openai"), result("c-1", text_block("3"))])
     assert [item["arguments"] for item in body["input"] if item.get("type") == "function_call"] == [RAW]
 
 
-def test_arguments_go_back_as_an_object_where_the_wire_takes_objects(over: Over) -> None:
-    body = sent(over, "anthropic", [user_message("x?", id="u"), calls(("c-1", RAW), provider="anthropic"), result("c-1", text_block("3"))])
+def test_arguments_go_back_as_an_object_where_the_wire_takes_objects() -> None:
+    body = sent("anthropic", [user_message("x?", id="u"), calls(("c-1", RAW), provider="anthropic"), result("c-1", text_block("3"))])
     assert body["messages"][1]["content"][0]["input"] == {"name": "x", "n": 10.0, "u": "é"}
 
 
 @pytest.mark.parametrize("raw", ['{"name": "x', "[1]", '"x"'])
-def test_malformed_arguments_go_back_wrapped_so_that_no_server_refuses_the_conversation(over: Over, raw: str) -> None:
+def test_malformed_arguments_go_back_wrapped_so_that_no_server_refuses_the_conversation(raw: str) -> None:
     messages = [user_message("x?", id="u"), calls(("c-1", raw), provider="openai-chat"), result("c-1", text_block("Error: not an object"))]
-    arguments = said("openai-chat", sent(over, "openai-chat", messages))[2]["tool_calls"][0]["function"]["arguments"]
+    arguments = said("openai-chat", sent("openai-chat", messages))[2]["tool_calls"][0]["function"]["arguments"]
     assert arguments.startswith('{"INVALID_JSON":')
 
 
-def test_a_call_without_a_result_gets_a_filler_on_the_wire_only(over: Over) -> None:
+def test_a_call_without_a_result_gets_a_filler_on_the_wire_only() -> None:
     answer = calls(("c-1", RAW), ("c-2", "{}"), provider="openai-chat")
     messages = [user_message("x?", id="u"), answer, result("c-2", text_block("2")), user_message("and?", id="v")]
     kept = list(messages)
-    wire = said("openai-chat", sent(over, "openai-chat", messages))
+    wire = said("openai-chat", sent("openai-chat", messages))
     assert [(each["role"], each.get("content")) for each in wire[3:]] == [("tool", "2"), ("tool", FILLER), ("user", "and?")]
     assert messages == kept
 
 
-def test_results_stand_before_what_the_person_said_meanwhile(over: Over) -> None:
+def test_results_stand_before_what_the_person_said_meanwhile() -> None:
     """Anthropic refuses a user message whose results do not come first."""
     answer = calls(("c-1", RAW), ("c-2", "{}"), provider="anthropic")
     messages = [
@@ -94,31 +93,31 @@ def test_results_stand_before_what_the_person_said_meanwhile(over: Over) -> None
         user_message("wait", id="v"),
         result("c-2", text_block("2")),
     ]
-    content = sent(over, "anthropic", messages)["messages"][2]["content"]
+    content = sent("anthropic", messages)["messages"][2]["content"]
     assert [block["type"] for block in content] == ["tool_result", "tool_result", "text"]
 
 
-def test_a_result_that_answers_no_call_is_told_as_text(over: Over) -> None:
+def test_a_result_that_answers_no_call_is_told_as_text() -> None:
     messages = [user_message("x?", id="u"), result("c-9", text_block("late")), user_message("go on", id="v")]
-    wire = said("deepseek", sent(over, "deepseek", messages))
+    wire = said("deepseek", sent("deepseek", messages))
     assert [each["role"] for each in wire[1:]] == ["user", "user", "user"]
     assert "late" in wire[2]["content"]
 
 
 @pytest.mark.parametrize("content", [[], [text_block("")], [text_block(" \n")]])
-def test_an_empty_result_says_so(over: Over, content: list[Any]) -> None:
+def test_an_empty_result_says_so(content: list[Any]) -> None:
     messages = [user_message("x?", id="u"), calls(("c-1", "{}"), provider="openai-chat"), result("c-1", *content)]
-    assert said("openai-chat", sent(over, "openai-chat", messages))[3]["content"] == "(no output)"
+    assert said("openai-chat", sent("openai-chat", messages))[3]["content"] == "(no output)"
 
 
-def test_an_error_result_is_marked_where_the_wire_can_and_its_text_is_never_changed(over: Over) -> None:
+def test_an_error_result_is_marked_where_the_wire_can_and_its_text_is_never_changed() -> None:
     for provider in ("anthropic", "openai-chat"):
         messages = [
             user_message("x?", id="u"),
             calls(("c-1", "{}"), provider=provider),
             result("c-1", text_block("Error: no"), is_error=True),
         ]
-        wire = said(provider, sent(over, provider, messages))
+        wire = said(provider, sent(provider, messages))
         if provider == "anthropic":
             assert wire[2]["content"][0]["is_error"] is True
             assert [block["text"] for block in wire[2]["content"][0]["content"]] == ["Error: no"]
@@ -126,50 +125,50 @@ def test_an_error_result_is_marked_where_the_wire_can_and_its_text_is_never_chan
             assert wire[3]["content"] == "Error: no"
 
 
-def test_an_image_of_the_person_goes_out_in_every_wire(over: Over) -> None:
+def test_an_image_of_the_person_goes_out_in_every_wire() -> None:
     encoded = base64.b64encode(PNG).decode()
     for provider in ("openai-chat", "openai", "deepseek", "anthropic"):
-        body = sent(over, provider, [user_message([text_block("See:"), IMAGE], id="u")], images={"abc": PNG})
+        body = sent(provider, [user_message([text_block("See:"), IMAGE], id="u")], images={"abc": PNG})
         assert encoded in str(said(provider, body)), provider
 
 
-def test_an_image_in_a_result_follows_the_results_where_a_result_cannot_hold_it(over: Over) -> None:
+def test_an_image_in_a_result_follows_the_results_where_a_result_cannot_hold_it() -> None:
     answer = calls(("c-1", "{}"), ("c-2", "{}"), provider="deepseek")
     messages = [user_message("x?", id="u"), answer, result("c-1", text_block("drawn"), IMAGE), result("c-2", text_block("2"))]
-    wire = said("deepseek", sent(over, "deepseek", messages, images={"abc": PNG}))
+    wire = said("deepseek", sent("deepseek", messages, images={"abc": PNG}))
     assert [each["role"] for each in wire[3:]] == ["tool", "tool", "user"]
     assert wire[3]["content"] == "drawn\n(the image follows)"
     assert wire[5]["content"][1]["type"] == "image_url"
 
 
-def test_an_image_in_a_result_stays_in_it_where_it_can(over: Over) -> None:
+def test_an_image_in_a_result_stays_in_it_where_it_can() -> None:
     messages = [user_message("x?", id="u"), calls(("c-1", "{}"), provider="anthropic"), result("c-1", text_block("drawn"), IMAGE)]
-    content = sent(over, "anthropic", messages, images={"abc": PNG})["messages"][2]["content"]
+    content = sent("anthropic", messages, images={"abc": PNG})["messages"][2]["content"]
     assert [block["type"] for block in content[0]["content"]] == ["text", "image"]
 
 
-def test_an_image_whose_bytes_are_gone_is_said_to_be(over: Over) -> None:
-    wire = said("openai-chat", sent(over, "openai-chat", [user_message([text_block("See:"), IMAGE], id="u")]))
+def test_an_image_whose_bytes_are_gone_is_said_to_be() -> None:
+    wire = said("openai-chat", sent("openai-chat", [user_message([text_block("See:"), IMAGE], id="u")]))
     assert "figure.png" in str(wire[1])
     assert "no longer available" in str(wire[1])
 
 
-def test_neighbouring_user_messages_become_one_for_a_compatible_server_and_stay_apart_for_deepseek(over: Over) -> None:
+def test_neighbouring_user_messages_become_one_for_a_compatible_server_and_stay_apart_for_deepseek() -> None:
     """Chat templates of local models may insist on alternation."""
     messages = [user_message("one", id="u"), user_message("two", id="v")]
-    assert [each["content"] for each in said("openai-chat", sent(over, "openai-chat", messages))[1:]] == ["one\n\ntwo"]
-    assert [each["content"] for each in said("deepseek", sent(over, "deepseek", messages))[1:]] == ["one", "two"]
+    assert [each["content"] for each in said("openai-chat", sent("openai-chat", messages))[1:]] == ["one\n\ntwo"]
+    assert [each["content"] for each in said("deepseek", sent("deepseek", messages))[1:]] == ["one", "two"]
 
 
-def test_an_answer_with_nothing_to_send_back_disappears(over: Over) -> None:
+def test_an_answer_with_nothing_to_send_back_disappears() -> None:
     """Thinking of another provider and blank text: what remains is one user turn."""
     empty = assistant_message([{"type": "reasoning", "text": "hm"}, text_block(" ")], id="a", provider="other", model="m")
     messages = [user_message("one", id="u"), empty, user_message("two", id="v")]
-    assert [each["role"] for each in sent(over, "anthropic", messages)["messages"]] == ["user"]
+    assert [each["role"] for each in sent("anthropic", messages)["messages"]] == ["user"]
 
 
 @pytest.mark.parametrize("provider", ["openai-chat", "openai", "deepseek", "anthropic"])
-def test_thinking_goes_back_unchanged_to_the_provider_that_made_it(over: Over, provider: str) -> None:
+def test_thinking_goes_back_unchanged_to_the_provider_that_made_it(provider: str) -> None:
     async def body(model: PydanticAIModel, server: LoopbackServer) -> None:
         first, error = await chunks_of(model)
         assert error is None
@@ -189,7 +188,7 @@ def test_thinking_goes_back_unchanged_to_the_provider_that_made_it(over: Over, p
     over(provider, [[think("Let me look.", "SIGNED"), call("look", {"name": "x"}, "c-1")], say("3.")], body, model=REASONS)
 
 
-def test_thinking_without_text_goes_back_too(over: Over) -> None:
+def test_thinking_without_text_goes_back_too() -> None:
     """Encrypted reasoning has nothing to show, and the next call is refused without it."""
 
     async def body(model: PydanticAIModel, server: LoopbackServer) -> None:
@@ -205,64 +204,64 @@ def test_thinking_without_text_goes_back_too(over: Over) -> None:
     over("openai", [[think("", "SIGNED"), call("look", {"name": "x"}, "c-1")], say("3.")], body, model=REASONS)
 
 
-def test_thinking_never_goes_to_another_provider(over: Over) -> None:
+def test_thinking_never_goes_to_another_provider() -> None:
     state = {"response": {"adapter": "pydantic-ai", "system": ["anthropic", None]}, "blocks": [{"signature": "SIGNED"}, None]}
     blocks = [{"type": "reasoning", "text": "secret thought"}, text_block("Yes.")]
     answer = assistant_message(blocks, id="a", provider="anthropic", model="m", replay_state=state)
     for provider in ("openai-chat", "openai", "deepseek"):
-        body = sent(over, provider, [user_message("x?", id="u"), answer, user_message("so?", id="v")])
+        body = sent(provider, [user_message("x?", id="u"), answer, user_message("so?", id="v")])
         assert "secret thought" not in str(body), provider
         assert "SIGNED" not in str(body), provider
 
 
-def test_a_state_that_no_longer_fits_its_message_is_left_out(over: Over) -> None:
+def test_a_state_that_no_longer_fits_its_message_is_left_out() -> None:
     """An answer that lost its cut-off call has fewer blocks than its state."""
     state = {"response": {"adapter": "pydantic-ai", "system": ["anthropic", None]}, "blocks": [{"signature": "SIGNED"}, None]}
     answer = assistant_message([text_block("Yes.")], id="a", provider="anthropic", model="m", replay_state=state)
-    body = sent(over, "anthropic", [user_message("x?", id="u"), answer, user_message("so?", id="v")])
+    body = sent("anthropic", [user_message("x?", id="u"), answer, user_message("so?", id="v")])
     assert [block["type"] for block in body["messages"][1]["content"]] == ["text"]
 
 
-def test_deepseek_gets_recorded_thinking_back_even_without_any_state(over: Over) -> None:
+def test_deepseek_gets_recorded_thinking_back_even_without_any_state() -> None:
     """A log that deepseek-harness wrote has none."""
     blocks = [{"type": "reasoning", "text": "let me see"}, text_block("Yes.")]
     answer = assistant_message(blocks, id="a", provider="deepseek", model="deepseek-flash")
-    body = sent(over, "deepseek", [user_message("x?", id="u"), answer, user_message("so?", id="v")])
+    body = sent("deepseek", [user_message("x?", id="u"), answer, user_message("so?", id="v")])
     assert body["messages"][2]["reasoning_content"] == "let me see"
 
 
-def test_call_ids_of_other_providers_fit_anthropics_pattern(over: Over) -> None:
+def test_call_ids_of_other_providers_fit_anthropics_pattern() -> None:
     messages = [
         user_message("x?", id="u"),
         calls(("functions.look:0", "{}"), provider="openai-chat"),
         result("functions.look:0", text_block("3")),
     ]
-    wire = sent(over, "anthropic", messages)["messages"]
+    wire = sent("anthropic", messages)["messages"]
     assert wire[1]["content"][0]["id"] == wire[2]["content"][0]["tool_use_id"] == "functions_look_0"
 
 
 @pytest.mark.parametrize("provider", ["openai-chat", "openai", "deepseek", "anthropic"])
-def test_tools_go_out_with_their_schemas_as_written(over: Over, provider: str) -> None:
-    tool = sent(over, provider, [user_message("x?", id="u")])["tools"][0]
+def test_tools_go_out_with_their_schemas_as_written(provider: str) -> None:
+    tool = sent(provider, [user_message("x?", id="u")])["tools"][0]
     told = tool.get("function", tool)
     assert (told["name"], told["description"]) == (TOOL["name"], TOOL["description"])
     assert told.get("parameters", told.get("input_schema")) == TOOL["parameters"]
 
 
-def test_an_empty_system_prompt_is_not_sent(over: Over) -> None:
-    wire = said("openai-chat", sent(over, "openai-chat", [user_message("x?", id="u")], system="", tools=[]))
+def test_an_empty_system_prompt_is_not_sent() -> None:
+    wire = said("openai-chat", sent("openai-chat", [user_message("x?", id="u")], system="", tools=[]))
     assert [each["role"] for each in wire] == ["user"]
 
 
-def test_anthropic_is_told_where_to_cache(over: Over) -> None:
+def test_anthropic_is_told_where_to_cache() -> None:
     """After the tools, after the system prompt, and at the end of the conversation; nothing is cached there without being asked for."""
-    body = sent(over, "anthropic", [user_message("x?", id="u")])
+    body = sent("anthropic", [user_message("x?", id="u")])
     assert "cache_control" in body["system"][-1]
     assert "cache_control" in body["tools"][-1]
     assert "cache_control" in body or "cache_control" in str(body["messages"])
 
 
-def test_settings_go_out(over: Over) -> None:
+def test_settings_go_out() -> None:
     async def body(model: PydanticAIModel, server: LoopbackServer) -> None:
         assert dict(model.config) == {
             "provider": "openai-chat",
@@ -278,7 +277,7 @@ def test_settings_go_out(over: Over) -> None:
     over("openai-chat", [say("Fine.")], body, settings=ModelSettings(temperature=0.2, max_tokens=99, reasoning_effort="high"))
 
 
-def test_a_temperature_that_a_model_would_drop_is_refused_instead(over: Over) -> None:
+def test_a_temperature_that_a_model_would_drop_is_refused_instead() -> None:
     async def body(model: PydanticAIModel, server: LoopbackServer) -> None:
         _, error = await chunks_of(model)
         assert error is not None
@@ -289,7 +288,7 @@ def test_a_temperature_that_a_model_would_drop_is_refused_instead(over: Over) ->
     over("anthropic", [say("Fine.")], body, settings=ModelSettings(temperature=0.2), model="claude-sonnet-5-5")
 
 
-def test_a_local_server_without_a_key_gets_a_placeholder(over: Over) -> None:
+def test_a_local_server_without_a_key_gets_a_placeholder() -> None:
     async def body(model: PydanticAIModel, server: LoopbackServer) -> None:
         _, error = await chunks_of(model)
         assert error is None
@@ -298,7 +297,7 @@ def test_a_local_server_without_a_key_gets_a_placeholder(over: Over) -> None:
     over("openai-chat", [say("Fine.")], body, key="")
 
 
-def test_interleaved_calls_are_put_together_by_their_index(over: Over) -> None:
+def test_interleaved_calls_are_put_together_by_their_index() -> None:
     """Servers that decode calls in parallel mix their deltas."""
     mixed = [
         ToolCallDelta(0, "c-1", "look"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -70,7 +71,7 @@ def test_a_message_replaced_in_the_middle_is_seen(moves: list[tuple[str, int]], 
 @settings(max_examples=150, deadline=None)
 def test_no_provider_sees_a_dangling_call_or_two_turns_of_one_side(moves: list[tuple[str, int]]) -> None:
     out = History(DIALECT).convert(history_of(moves), {})
-    for before, after in zip(out, out[1:], strict=False):
+    for before, after in itertools.pairwise(out):
         assert not (isinstance(before, ModelRequest) and isinstance(after, ModelRequest))
     for index, each in enumerate(out):
         if isinstance(each, ModelResponse) and (calls := [part.tool_call_id for part in each.parts if isinstance(part, RawCall)]):

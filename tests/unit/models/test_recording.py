@@ -10,11 +10,13 @@ import pytest
 
 from plan_mode_nb.agent.model import Chunk, Finish, TextDelta, ToolCallDelta, Usage, UsageChunk
 from plan_mode_nb.exceptions import ModelError
+from plan_mode_nb.log.codec import decode_all
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.messages import assistant_message, text_block
 from plan_mode_nb.loop.turn import LoopConfig
 from plan_mode_nb.models.recording import RECORDING, RecordedModel, recorded_answers
 from plan_mode_nb.models.script import call, fail, hold, say, think, usage
+from plan_mode_nb.store.jsonl import load_jsonl
 from plan_mode_nb.testing.model_contract import blocks_of, chunks_of
 from plan_mode_nb.testing.workbench import CHECKED, Workbench
 
@@ -83,7 +85,7 @@ def test_recorded_deltas_are_played_as_they_came() -> None:
         )
         await bench.ask("x?")
         chunks, _ = await chunks_of(RecordedModel(bench.session.events))
-        assert [each for each in chunks if isinstance(each, ToolCallDelta)][0] == ToolCallDelta(1, "c-1", "look")
+        assert next(each for each in chunks if isinstance(each, ToolCallDelta)) == ToolCallDelta(1, "c-1", "look")
         assert len(chunks) > 5
 
     asyncio.run(body())
@@ -227,9 +229,6 @@ def test_the_end_of_a_recording_says_how_to_go_on() -> None:
 @pytest.mark.parametrize("path", sorted(LOGS.glob("*.jsonl")) if LOGS.is_dir() else [], ids=lambda path: path.stem[-40:])
 def test_every_answer_of_deepseek_harness_logs_is_played(path: Path) -> None:
     """As many whole answers as the log has messages, each adding up to its message."""
-    from plan_mode_nb.log.codec import decode_all
-    from plan_mode_nb.store.jsonl import load_jsonl
-
     events = decode_all(load_jsonl(path).lines)
     messages = [event.data["message"] for event in events if event.type == "assistant/message"]
     whole = [answer for answer in recorded_answers(events) if answer.error is None]

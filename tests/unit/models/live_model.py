@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-import pytest
-
 from plan_mode_nb.models.pydantic_ai import PydanticAIModel
 from plan_mode_nb.models.settings import ModelSettings
 from plan_mode_nb.testing.loopback import LoopbackServer, ServerStep
@@ -23,27 +21,23 @@ def environ_for(server: LoopbackServer, key: str = KEY) -> Mapping[str, str]:
     return urls | keys
 
 
-@pytest.fixture
-def over() -> Callable[..., None]:
-    """``over(provider, steps, body)``: serve the steps, run ``body(model, server)`` in bounded time, close the model."""
+def over(
+    provider: str,
+    steps: Sequence[ServerStep],
+    body: Body,
+    *,
+    settings: ModelSettings | None = None,
+    model: str = "loopback",
+    key: str = KEY,
+) -> None:
+    """Serve the steps, run ``body(model, server)`` in bounded time, close the model."""
 
-    def run(
-        provider: str,
-        steps: Sequence[ServerStep],
-        body: Body,
-        *,
-        settings: ModelSettings | None = None,
-        model: str = "loopback",
-        key: str = KEY,
-    ) -> None:
-        async def within(server: LoopbackServer) -> None:
-            live = PydanticAIModel(provider, model, settings or ModelSettings(), environ_for(server, key))
-            try:
-                await asyncio.wait_for(body(live, server), 20)
-            finally:
-                await live.aclose()
+    async def within(server: LoopbackServer) -> None:
+        live = PydanticAIModel(provider, model, settings or ModelSettings(), environ_for(server, key))
+        try:
+            await asyncio.wait_for(body(live, server), 20)
+        finally:
+            await live.aclose()
 
-        with LoopbackServer(steps) as server:
-            asyncio.run(within(server))
-
-    return run
+    with LoopbackServer(steps) as server:
+        asyncio.run(within(server))
