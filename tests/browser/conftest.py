@@ -60,6 +60,17 @@ def notebook(server: JupyterServer, context: BrowserContext, request: pytest.Fix
             page.close()
 
 
+@pytest.fixture(scope="module")
+def shared(server: JupyterServer, browser: Browser) -> Iterator[NotebookPage]:
+    """One notebook of two cells for a module's tests; what a test shows in it replaces what the one before showed."""
+    context = browser.new_context(viewport={"width": 1300, "height": 900})
+    server.write("shared.ipynb", "", "2 + 2")
+    page = NotebookPage(context, server, "shared.ipynb")
+    yield page
+    page.close()
+    context.close()
+
+
 @pytest.fixture
 def shots(tmp_path: Path) -> Path:
     """Where screenshots go: the folder that PLAN_MODE_NB_SCREENSHOTS names, else the test's own."""

@@ -68,6 +68,9 @@ class JupyterServer:
         extensions = folder / "share" / "labextensions"
         extensions.mkdir(parents=True)
         (extensions / "plan-mode-nb").symlink_to(EXTENSION)
+        news = folder / "settings" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
+        news.parent.mkdir(parents=True)
+        news.write_text('{"fetchNews": "false"}')
         self._process = subprocess.Popen(
             self._command(), env=self._environment(environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
         )

@@ -29,7 +29,7 @@ export function approval(card) {
       reason.textContent = model.get('reason');
       preview.textContent = visible(text);
       // Lines that are scrolled out of sight are announced before they are allowed.
-      const lines = text.split('\n').length;
+      const lines = text.replace(/\n$/, '').split('\n').length;
       size.textContent = lines > 1 ? `${lines} lines` : '';
       for (const element of [reject, allow]) inert(element, !card.open() || card.sent());
     }

@@ -76,15 +76,19 @@ export function shell(model) {
    * @param {object} message @param {boolean} [decides] @returns {boolean} whether it was sent
    */
   const act = (message, decides = true) => {
-    if (!open()) say(`This ${WORDS[kind].noun} is over.`);
-    else if (root.closest('.jupyter-widgets-disconnected'))
-      say(`This ${WORDS[kind].noun} is over: its kernel is gone.`);
-    else if (!(decides && sent())) {
-      model.send(message);
-      if (decides) model.set('_sent', true);
-      return true;
+    const over = `This ${WORDS[kind].noun} is over`;
+    if (!open() || (decides && sent())) {
+      if (!open()) say(`${over}.`);
+      return false;
     }
-    return false;
+    try {
+      model.send(message);
+    } catch {
+      say(`${over}: its kernel is gone.`); // a comm whose kernel was restarted refuses
+      return false;
+    }
+    if (decides) model.set('_sent', true);
+    return true;
   };
   return { model, root, body, foot, open, sent, say, redraw, act };
 }

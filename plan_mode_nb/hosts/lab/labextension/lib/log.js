@@ -35,7 +35,8 @@ export const isLines = value => Array.isArray(value) && value.length > 0 && valu
 
 /**
  * One session in a store. Remembers where its last chunk starts and the chained hash so far, so an append costs what
- * it adds; `forget()` when somebody else wrote. Never throws on what it finds, and never writes: `plan` says what to set.
+ * it adds; `forget()` when somebody else wrote. Never throws on what it finds, and never writes: `plan` says what to
+ * set.
  */
 export class SessionLog {
   #tail = 0;
