@@ -7,7 +7,7 @@ from typing import Any, Literal, assert_never
 
 from plan_mode_nb.plan.plan_text import PlanTextError, parse_plan
 from plan_mode_nb.plan.visible import visible, visible_line
-from plan_mode_nb.render.html import Bundle, card, element, paragraph, text, verbatim
+from plan_mode_nb.render.html import Bundle, card, element, label, paragraph, text, verbatim
 from plan_mode_nb.render.markdown import to_html
 from plan_mode_nb.render.source import fenced, inert_markdown
 
@@ -30,7 +30,7 @@ def plan_card(plan_text: str, outcome: ReviewState, feedback: str | None = None)
     if feedback is not None and has_feedback:
         plain += ["Feedback:", visible(feedback)]
         marked += ["**Feedback**", fenced(visible(feedback))]
-        html += [paragraph("Feedback"), verbatim(feedback, cls="pmnb-feedback")]
+        html += [label("Feedback"), verbatim(feedback, cls="pmnb-feedback")]
     return {"text/plain": "\n\n".join(plain), "text/markdown": "\n\n".join(marked), "text/html": card("plan", "".join(html))}
 
 
@@ -81,11 +81,11 @@ def _question(question: Mapping[str, Any], answer: Mapping[str, Any]) -> Bundle:
     lines = [f"{'☑' if option.get('label') in picked else '☐'} {_option(option)}" for option in options]
     plain = [visible(asked), visible(detail), "\n".join(lines)]
     marked = [inert_markdown(asked), inert_markdown(detail), "\n".join(f"- {inert_markdown(line)}" for line in lines)]
-    html = element("p", element("strong", text(asked)), dir="auto") + (to_html(detail) if detail else "") + _list(lines)
+    html = label(asked) + (to_html(detail) if detail else "") + _list(lines)
     if custom:
         plain.append(f"Answer:\n{visible(custom)}")
         marked += ["**Answer**", fenced(visible(custom))]
-        html += paragraph("Answer") + verbatim(custom, cls="pmnb-answer")
+        html += label("Answer") + verbatim(custom, cls="pmnb-answer")
     return {"text/plain": "\n\n".join(filter(None, plain)), "text/markdown": "\n\n".join(filter(None, marked)), "text/html": html}
 
 

@@ -1,8 +1,7 @@
 """Code as HTML, coloured by class.
 
-Pygments' short classes (``k``, ``s1``, …) are styled by nbconvert and by ``style.py``; JupyterLab's own highlighter has no stable
-class names and its sanitizer drops CSS variables, so no colour is written here. Keywords are ``<b>`` and comments ``<i>``:
-that much shows with no CSS at all, in any theme.
+JupyterLab, Notebook and nbconvert style Pygments' short classes (``k``, ``s1``, …) under ``highlight`` in their themes' own colours,
+light and dark, so none is written here. Elsewhere keywords are still ``<b>`` and comments ``<i>``: that much needs no style sheet.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The few pieces of HTML that every card is made of.
 
-What is emitted must survive JupyterLab's sanitizer for untrusted notebooks (it keeps classes and ``dir``, drops ``<style>``,
-scripts, ``aria-*`` and CSS variables in ``style``) and read well without any CSS, in light and in dark; so structure comes from
-elements (``details``, ``strong``, ``pre``), colours from nowhere. ``style.py`` adds colour where a host can load it.
+What is emitted must survive JupyterLab's sanitizer for untrusted notebooks (it keeps classes, ``dir`` and plain ``style`` values, drops
+``<style>``, scripts, ``aria-*`` and CSS variables) and read well without any style sheet, in light and in dark; so structure comes from
+elements (``details``, ``strong``, ``pre``) and no colour is set.
 """
 
 from __future__ import annotations
@@ -43,6 +43,11 @@ def card(kind: str, body: str) -> str:
 def paragraph(value: str, *, cls: str = "") -> str:
     """One line of plain text in its own direction."""
     return element("p", text(value), cls=cls, dir="auto")
+
+
+def label(value: str) -> str:
+    """A line that names what stands below it."""
+    return element("p", element("strong", text(value)), dir="auto")
 
 
 def verbatim(value: str, *, cls: str = "") -> str:

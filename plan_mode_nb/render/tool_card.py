@@ -9,14 +9,15 @@ from typing import Any, Literal, NamedTuple
 
 from plan_mode_nb.plan.visible import visible, visible_line
 from plan_mode_nb.render.highlight import code_block, languages
-from plan_mode_nb.render.html import Bundle, card, element, paragraph, text, unix_lines, verbatim
+from plan_mode_nb.render.html import Bundle, card, element, label, text, unix_lines, verbatim
 from plan_mode_nb.render.markdown import to_html
 from plan_mode_nb.render.source import fenced
 
 ToolStatus = Literal["running", "done", "failed", "no result"]
 
 SHOWN = 8_000
-"""Characters of a result that the HTML shows, two thirds from the head and the rest from the tail; ``text/plain`` has it whole."""
+SHOWN_LINES = 120
+"""What of a result the HTML shows, two thirds from the head and the rest from the tail; ``text/plain`` has it whole."""
 
 _TITLE_LENGTH = 60
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
@@ -52,7 +53,7 @@ def tool_card(
     summary = element("code", text(visible_line(name)), dir="ltr") + (f" {element('bdi', text(shown))}" if shown else "")
     body = element("summary", f"{summary} {element('em', status)}") + _arguments_html(arguments)
     if result is not None:
-        body += paragraph("Result") + verbatim(shortened(result), cls="pmnb-result")
+        body += label("Result") + verbatim(shortened(result), cls="pmnb-result")
     return {
         "text/plain": "\n\n".join([head, *_plain(arguments), *_plain_result(result)]),
         "text/markdown": "\n\n".join([f"**{fenced_name(name)}** ({status})", *_markdown(arguments, result)]),
@@ -123,16 +124,20 @@ def image_text(block: Mapping[str, Any]) -> str:
     return "[" + " ".join(visible_line(str(part)) for part in ("image", about.get("name"), about.get("mediaType"), size) if part) + "]"
 
 
-def shortened(value: str, limit: int = SHOWN) -> str:
-    """Head and tail of a long text with a sentence between them; cut at line ends where that loses little."""
-    if len(value) <= limit:
-        return value
-    head = value[: limit * 2 // 3]
-    tail = value[len(value) - limit // 3 :]
-    head = head[: head.rfind("\n") + 1] or head if "\n" in head[len(head) // 2 :] else head
-    tail = tail[tail.find("\n") + 1 :] if "\n" in tail[: len(tail) // 2] else tail
+def shortened(value: str, limit: int = SHOWN, lines: int = SHOWN_LINES) -> str:
+    """Head and tail of a long text with a sentence between them, cut at line ends where that loses little."""
+    head = _cut_head(value, limit * 2 // 3, lines * 2 // 3)
+    tail = _cut_head(value[::-1], limit // 3, lines // 3)[::-1]
     left = len(value) - len(head) - len(tail)
-    return f"{head.rstrip(chr(10))}\n… {left:,} characters left out here; the plain text holds all of them …\n{tail}"
+    if left <= 0 or (len(value) <= limit and value.count("\n") < lines):
+        return value
+    return f"{head.rstrip(chr(10))}\n… {left:,} characters left out here; the plain text holds all of them …\n{tail.lstrip(chr(10))}"
+
+
+def _cut_head(value: str, limit: int, lines: int) -> str:
+    head = "\n".join(value[:limit].split("\n")[:lines])
+    line_end = head.rfind("\n")
+    return head[:line_end] if len(head) == limit and line_end >= limit // 2 else head
 
 
 def fenced_name(name: str) -> str:
@@ -146,13 +151,13 @@ def _arguments_html(arguments: Sequence[Argument]) -> str:
         if not block:
             written.append(element("p", f"{text(name)}: {element('code', text(value), dir='ltr')}"))
             continue
-        label = paragraph(name) if name else ""
+        named = label(name) if name else ""
         if language == "markdown":
-            written.append(label + to_html(value))
+            written.append(named + to_html(value))
         elif language in languages():
-            written.append(label + code_block(unix_lines(value), language))
+            written.append(named + code_block(unix_lines(value), language))
         else:
-            written.append(label + verbatim(value, cls="pmnb-argument"))
+            written.append(named + verbatim(value, cls="pmnb-argument"))
     return "".join(written)
 
 

@@ -24,7 +24,7 @@ from plan_mode_nb.render.cards import (
     turn_summary,
 )
 from plan_mode_nb.render.html import Bundle
-from plan_mode_nb.render.tool_card import SHOWN, read_arguments, shortened, tool_card
+from plan_mode_nb.render.tool_card import SHOWN, SHOWN_LINES, read_arguments, shortened, tool_card
 
 PLAN = "# Load the data\n\n1. read `sales.csv`\n2. **keep** the old file\n"
 QUESTION = {
@@ -120,6 +120,7 @@ def test_a_long_result_shows_head_and_tail_and_the_plain_text_has_all_of_it() ->
     assert "line 4999" in html
     assert "characters left out here; the plain text holds all of them" in html
     assert len(html) < SHOWN + 200
+    assert html.count("\n") <= SHOWN_LINES + 2
 
 
 def test_the_sentence_in_a_shortened_text_counts_what_is_missing() -> None:
@@ -130,6 +131,11 @@ def test_the_sentence_in_a_shortened_text_counts_what_is_missing() -> None:
     assert int(left.group(1).replace(",", "")) == 10_000 - short.count(
         "x"
     ) + "characters left out here; the plain text holds all of them".count("x")
+
+
+def test_a_text_within_the_bounds_is_not_shortened() -> None:
+    for text in ("", "x" * SHOWN, "\n".join("x" * SHOWN_LINES)):
+        assert shortened(text) == text
 
 
 def test_colours_of_a_terminal_go_and_everything_else_of_it_is_visible() -> None:
