@@ -161,7 +161,7 @@ def test_journals_of_other_notebooks_are_not_read(tmp_path: Path, sessions: Sess
 
 def test_a_long_conversation_is_reconciled_within_a_second(tmp_path: Path, sessions: SessionManager, journals: Path) -> None:
     one = stored.lines(1, "x" * 1800)
-    long = [line for _ in range(1500) for line in one]  # 9 MB
+    long = [line for _ in range(3500) for line in one]  # 9 MB
     maps(sessions, "a.ipynb", "k")
     stored.journal(journals, "s", long, kernel="k", path=tmp_path / "a.ipynb").close()
     hook, manager = SaveHook(sessions, LOG), LargeFileManager(root_dir=str(tmp_path))

@@ -43,7 +43,7 @@ def test_two_copies_that_diverged_make_one_fork_however_often_they_are_saved() -
     held = stored.held(file)
     assert len(held) == 2
     assert sorted(held.values()) == sorted([ours, theirs])
-    assert [id for id in held if id != "s"][0].startswith(f"s~{len(SHORT) + 2}~")
+    assert next(id for id in held if id != "s").startswith(f"s~{len(SHORT) + 2}~")
 
 
 def test_a_stripped_session_does_not_come_back_from_an_open_tab() -> None:
