@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TypeVar, overload
 
 T = TypeVar("T")
@@ -35,8 +36,7 @@ class View(Sequence[T]):
         return self._items[place]
 
     def __iter__(self) -> Iterator[T]:
-        for place in range(self._length):
-            yield self._items[place]
+        return islice(self._items, self._length)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, (View, list, tuple)):

@@ -144,6 +144,7 @@ class _End(Exception):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     _delay = 0.0
 
     def log_message(self, format: str, *args: object) -> None:
