@@ -9,6 +9,7 @@ import io
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
@@ -118,6 +119,7 @@ class FileDescriptors:
         self._saved: dict[int, int] = {}
         self._files: dict[StreamName, tuple[IO[bytes], Any]] = {}
         self._undo = ExitStack()
+        self._reading = threading.RLock()
 
     def __enter__(self) -> Self:
         _flush_c()
@@ -139,13 +141,16 @@ class FileDescriptors:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         _flush_c()
         self.drain()
+        with self._reading:
+            self._files = {}
         self._undo.close()
 
     def drain(self) -> None:
         """Move what was written so far to the recorder."""
-        for name, (reader, decoder) in self._files.items():
-            if data := reader.read():
-                self._recorder.append(name, decoder.decode(data))
+        with self._reading:
+            for name, (reader, decoder) in self._files.items():
+                if data := reader.read():
+                    self._recorder.append(name, decoder.decode(data))
 
     def write_through(self, name: StreamName, text: str) -> None:
         """Write to where the descriptor led before, as the host itself does in a terminal."""

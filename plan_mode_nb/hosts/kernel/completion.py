@@ -42,12 +42,12 @@ def _install_one(shell: Any, name: str) -> Undo:
 
 
 def _remove(shell: Any, keys: list[str], complete: Callable[..., Any]) -> None:
-    """IPython has no call for taking a completer out again."""
+    """IPython has no call for taking a completer out again; it keeps each as a method of the shell."""
     dispatcher = shell.strdispatchers["complete_command"]
     for key in keys:
         chain = dispatcher.strs.get(key)
         if chain is None:
             continue
-        chain.chain[:] = [entry for entry in chain.chain if entry[1] is not complete]
+        chain.chain[:] = [entry for entry in chain.chain if getattr(entry[1], "__func__", None) is not complete]
         if not chain.chain:
             del dispatcher.strs[key]

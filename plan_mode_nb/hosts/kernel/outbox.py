@@ -6,7 +6,7 @@ for a second it is sent again (log.md, carrier 2).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,7 +94,7 @@ class Outbox:
         return chain.at(start)
 
 
-def _batch(lines: list[str], start: int) -> list[str]:
+def _batch(lines: Sequence[str], start: int) -> list[str]:
     size, end = 0, start
     while end < len(lines) and (size < BATCH_CHARACTERS or end == start):
         size += len(lines[end])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 import threading
 from base64 import b64encode
 from collections.abc import Callable, Mapping
@@ -19,13 +20,16 @@ KEEP_CHARS: Final = 4_000_000
 _WIDGET: Final = ("application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json")
 _ANSI: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
 _PROMPT: Final = re.compile(r"\b(?:Cell |Input )?In ?\[\d+\]")
-_CELL_FILE: Final = re.compile(r"[^\s\"'()]*ipykernel_\d+[/\\]\d+\.py|<ipython-input-\d+-[0-9a-f]+>")
-_OVERWRITTEN: Final = re.compile(r"[^\n\r]*\r+(?=[^\n\r])")
+# Patterns begin with what is rare: output may be one line of megabytes.
+_CELL_FILE: Final = re.compile(re.escape(tempfile.gettempdir()) + r"[/\\]ipykernel_\d+[/\\]\d+\.py|<ipython-input-\d+-[0-9a-f]+>")
 
 
 def plain_text(text: str) -> str:
-    """As a terminal would leave it: colours dropped, lines that ``\\r`` overwrote dropped."""
-    return _OVERWRITTEN.sub("", _ANSI.sub("", text).replace("\r\n", "\n")).replace("\r", "")
+    """As a terminal would leave it: colours dropped, and the part of a line that ``\\r`` overwrote."""
+    text = _ANSI.sub("", text)
+    if "\r" not in text:
+        return text
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
 
 
 def neutral_text(text: str) -> str:
@@ -100,8 +104,9 @@ class Recording:
 class _Run:
     """Consecutive writes to one stream, bounded: of very long output the middle is dropped, and says so."""
 
-    def __init__(self, stream: StreamName) -> None:
+    def __init__(self, stream: StreamName, sealed: bool = False) -> None:
         self.stream: Final = stream
+        self.sealed: Final = sealed
         self._chunks: list[str] = []
         self._size = 0
         self._dropped = 0
@@ -160,7 +165,7 @@ class Recorder:
                 return
             self._clear_if_due()
             last = self._items[-1] if self._items else None
-            if not isinstance(last, _Run) or last.stream != stream:
+            if not isinstance(last, _Run) or last.stream != stream or last.sealed:
                 last = _Run(stream)
                 self._items.append(last)
             last.write(text)
@@ -206,7 +211,7 @@ class Recorder:
         with self._lock:
             self.before()
             self._clear_if_due()
-            run = _Run("stderr")
+            run = _Run("stderr", sealed=True)
             run.write(text if text.endswith("\n") else text + "\n")
             self._items.append(run)
             self._tracebacks.append((len(self._items) - 1, name, text))
@@ -215,9 +220,10 @@ class Recorder:
         """Ignore what is still written to ``stream``."""
         self._muted.add(stream)
 
-    def snapshot(self, status: Status = "running", error: BaseException | None = None) -> Recording:
-        """The record so far. ``error`` is what ended the run, if anything did."""
+    def snapshot(self, status: Status = "running", error: BaseException | None = None, hint: str = "") -> Recording:
+        """The record so far. ``error`` is what ended the run, if anything did; ``hint`` is put behind its traceback."""
         with self._lock:
+            self.before()
             items = list(self._items)
             if error is None:
                 return Recording(status, _frozen(items))
@@ -225,7 +231,7 @@ class Recorder:
             if self._tracebacks:
                 place, name, text = self._tracebacks[-1]
                 del items[place]
-            return Recording(status, _frozen(items), neutral_traceback(text), name)
+            return Recording(status, _frozen(items), neutral_traceback(text) + hint, name)
 
     def _clear_if_due(self) -> None:
         if self._clear_next:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 HELLO_S = 0.5
 """How long a first use waits for an open page to say hello when the file itself can be read; a page on this machine takes 0.05."""
-REMOTE_HELLO_S = 3.0
+REMOTE_HELLO_S = 1.5
 """The same where no file can be read: then the page is the only place that has the log."""
 FETCH_S = 30.0
 

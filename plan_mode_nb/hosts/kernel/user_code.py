@@ -99,11 +99,8 @@ def _recording(recorder: Recorder, error: BaseException | None, interrupted: boo
         return recorder.snapshot("interrupted", error)
     if interrupted and isinstance(error, asyncio.CancelledError):
         return recorder.snapshot("interrupted", KeyboardInterrupt())
-    if isinstance(error, SystemExit):
-        return recorder.snapshot("error", error)
-    if "attached to a different loop" in str(error):
-        recorder.append("stderr", own_loop.FOREIGN_LOOP + "\n")
-    return recorder.snapshot("error", error)
+    foreign = "attached to a different loop" in str(error)
+    return recorder.snapshot("error", error, hint=f"\n{own_loop.FOREIGN_LOOP}" if foreign else "")
 
 
 @contextmanager
@@ -155,6 +152,8 @@ def _redirect(
     put(shell, "loop_runner", awaited)
     put(shell, "ask_exit", _refuse(NO_EXIT))
     put(shell.hooks, "show_in_pager", _pager(recorder))
+    # A kernel's own `!` gives the command a terminal of its own, and waits for ever for what it would read there.
+    put(shell, "system", shell.system_raw)
     # Said rather than raised: with %pdb on, IPython calls it while it shows a traceback.
     put(shell, "debugger", lambda *_, **__: recorder.write("stderr", NO_DEBUGGER + "\n"))
     put(sys, "breakpointhook", _refuse(NO_DEBUGGER))

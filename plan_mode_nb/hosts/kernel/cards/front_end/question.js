@@ -13,7 +13,7 @@ import { head } from './shell.js';
 export function question(card) {
   const { model, body, foot } = card;
   const drawHead = head(card, 'Question');
-  const fields = /** @type {Question[]} */ (model.get('questions')).map(field);
+  const fields = /** @type {Question[]} */ (model.get('questions')).map(asked => field(asked, model.get('title')));
   const many = fields.length > 1;
   const send = button(
     many ? 'Send answers' : 'Send answer',
@@ -41,8 +41,11 @@ export function question(card) {
   };
 }
 
-/** One question. Own words count while their own choice is made; typing them makes it. @param {Question} question */
-function field({ id, question, header, detail, options = [], multiSelect }) {
+/**
+ * One question. Own words count while their own choice is made; typing them makes it.
+ * @param {Question} question @param {string} title of the card
+ */
+function field({ id, question, header, detail, options = [], multiSelect }, title) {
   // A radio button's group is its name, within the whole page.
   const group = { type: multiSelect ? 'checkbox' : 'radio', name: `pmnb-${Math.random()}` };
   const label = options.length ? 'Your own answer' : 'Your answer';
@@ -61,7 +64,7 @@ function field({ id, question, header, detail, options = [], multiSelect }) {
       make('span', { dir: 'auto' }, visible(option.label), description)
     );
   });
-  const tag = header ? make('span', { className: 'pmnb-tag' }, visible(header)) : null;
+  const tag = header && header !== title ? make('span', { className: 'pmnb-tag' }, visible(header)) : null;
   const element = make(
     'fieldset',
     { className: 'pmnb-field' },

@@ -27,8 +27,8 @@ export function review(card) {
   discuss.title = 'Stop here, talk or run cells; say “%agent present it again” when ready.';
   const keep = button(KEEP, () => decide(KEEP));
   const approve = button(APPROVE, () => decide(APPROVE));
-  body.append(make('div', { className: 'pmnb-bar' }, views.element, gap(), save), plan);
-  foot.append(box, make('div', { className: 'pmnb-actions' }, discuss, gap(), keep, approve));
+  body.append(views.element, plan);
+  foot.append(box, make('div', { className: 'pmnb-actions' }, discuss, save, gap(), keep, approve));
   let shown = '';
   const view = {
     draw() {

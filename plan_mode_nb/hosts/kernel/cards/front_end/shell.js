@@ -104,10 +104,10 @@ export function head({ model, root, body, open }, kind) {
   return () => {
     title.textContent = model.get('title');
     note.textContent = model.get('note');
-    title.hidden = !title.textContent;
+    title.hidden = !title.textContent || title.textContent === kind;
     note.hidden = !note.textContent;
     state.textContent = open() ? 'waiting for you' : model.get('state');
-    root.setAttribute('aria-label', title.textContent ? `${kind}: ${title.textContent}` : kind);
+    root.setAttribute('aria-label', !title.hidden ? `${kind}: ${title.textContent}` : kind);
   };
 }
 
