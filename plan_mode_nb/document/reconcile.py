@@ -95,6 +95,18 @@ def merge_documents(*documents: Document) -> Document:
     )
 
 
+def holds(document: Document, session: StoredSession) -> bool:
+    """Whether every line of a session is in the document, under its id or as a fork. Never one that was stripped from it."""
+    if document.locked or document.is_stripped(session.header.id):
+        return False
+    merged = merge_documents(document, Document(sessions={session.header.id: session}))
+    return _lines(merged) == _lines(document)
+
+
+def _lines(document: Document) -> dict[str, list[str]]:
+    return {session_id: list(session.lines) for session_id, session in document.sessions.items()}
+
+
 def _merged_sessions(documents: Sequence[Document], gone: Document) -> dict[str, StoredSession]:
     return _reconciled([copy for each in documents for copy in each.sessions.values() if not gone.is_stripped(copy.header.id)])
 

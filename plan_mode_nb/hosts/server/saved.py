@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from plan_mode_nb.document.chunks import is_ours, read_metadata, write_metadata
-from plan_mode_nb.document.document import Document, one_session
+from plan_mode_nb.document.document import Document
 from plan_mode_nb.document.reconcile import merge_documents
 from plan_mode_nb.store.journal import JournalFile
+from plan_mode_nb.store.merging import merge_journals
 
 
 @dataclass(frozen=True)
@@ -30,27 +31,8 @@ def reconciled(metadata: Mapping[str, Any], on_disk: Mapping[str, Any], journals
     if saving.locked or disk.locked:
         kept = {**metadata, **{key: value for key, value in on_disk.items() if is_ours(key)}}
         return Saved(kept, problems=tuple(dict.fromkeys((*disk.problems, *saving.problems))))
-    known = merge_documents(saving, disk)
-    merged = merge_documents(known, *(_of_journal(each, known) for each in journals))
+    merged = merge_journals(merge_documents(saving, disk), journals)
     return Saved(write_metadata(merged, metadata), tuple(_changes(saving, merged)), merged.problems)
-
-
-def holds(document: Document, journal: JournalFile) -> bool:
-    """Whether every event of a journal is in the notebook. Never of a stripped session, whose journal may be the last copy."""
-    if document.locked or document.is_stripped(journal.header.id):
-        return False
-    return _lines(merge_documents(document, one_session(journal.session))) == _lines(document)
-
-
-def _of_journal(journal: JournalFile, known: Document) -> Document:
-    """The notebook says which agent a session answers to; a journal is asked only about one that the notebook does not have."""
-    if journal.header.id in known.sessions:
-        return one_session(journal.session)
-    return journal.document
-
-
-def _lines(document: Document) -> dict[str, list[str]]:
-    return {session_id: list(session.lines) for session_id, session in document.sessions.items()}
 
 
 def _changes(saving: Document, merged: Document) -> list[str]:

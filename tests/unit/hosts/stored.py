@@ -25,7 +25,7 @@ def lines(turns: int, last: str = "hello", *, id: str = "s") -> list[str]:
         said = last if turn == turns else "hello"
         session.append(logs.turn_start(turn), logs.step_start(turn, 1), logs.user(said, id=f"u{turn}"))
         session.append(logs.assistant(turn, 1, "Good.", id=f"a{turn}"), logs.step_end(turn, 1), logs.turn_end(turn))
-    return session.lines
+    return list(session.lines)
 
 
 def metadata(sessions: Mapping[str, Sequence[str]], **document: Any) -> dict[str, Any]:

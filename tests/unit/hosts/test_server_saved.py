@@ -9,8 +9,9 @@ import stored
 
 from plan_mode_nb.document.chunks import is_ours, read_metadata
 from plan_mode_nb.document.document import Document
+from plan_mode_nb.document.reconcile import holds
 from plan_mode_nb.document.strip import strip_metadata
-from plan_mode_nb.hosts.server.saved import holds, reconciled
+from plan_mode_nb.hosts.server.saved import reconciled
 from plan_mode_nb.store.journal import read_journal
 
 SHORT, LONG = stored.lines(1), stored.lines(3)
@@ -106,15 +107,15 @@ def test_a_journal_of_a_known_session_does_not_say_who_is_main(tmp_path: Path) -
 def test_a_journal_is_held_when_every_event_of_it_is_in_the_notebook(tmp_path: Path, document: dict[str, object], expected: bool) -> None:
     stored.journal(tmp_path, "s", stored.lines(2), kernel="k", path=None).close()
     journal = read_journal(next(tmp_path.iterdir()))
-    assert holds(read_metadata(document), journal) is expected
+    assert holds(read_metadata(document), journal.session) is expected
 
 
 def test_a_journal_whose_branch_is_in_the_notebook_as_a_fork_is_held(tmp_path: Path) -> None:
     stored.journal(tmp_path, "s", stored.lines(2, "plan it"), kernel="k", path=None).close()
     journal = read_journal(next(tmp_path.iterdir()))
     document = read_metadata(stored.metadata({"s": stored.lines(2, "do it")}))
-    assert not holds(document, journal)
-    assert holds(read_metadata(reconciled(stored.metadata({"s": stored.lines(2, "do it")}), {}, [journal]).metadata), journal)
+    assert not holds(document, journal.session)
+    assert holds(read_metadata(reconciled(stored.metadata({"s": stored.lines(2, "do it")}), {}, [journal]).metadata), journal.session)
 
 
 def test_a_document_of_nothing_is_saved_as_it_came() -> None:

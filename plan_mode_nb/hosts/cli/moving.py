@@ -1,0 +1,113 @@
+"""``export`` and ``import``: sessions in and out of notebooks. The source is never written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+from msgspec import UNSET
+
+from plan_mode_nb.document.document import Document, StoredSession
+from plan_mode_nb.exceptions import FormatError, StoreError
+from plan_mode_nb.hosts.cli.reading import open_session
+from plan_mode_nb.log.session import Session
+from plan_mode_nb.store.journal import SUFFIX
+from plan_mode_nb.store.jsonl import ZSTD_SUFFIXES, save_jsonl
+from plan_mode_nb.store.notebook import load_document, save_document, write_notebook
+
+_ATTACHMENT: Final = '"attachmentId":"'
+NEW_NOTEBOOK: Final[dict[str, Any]] = {
+    "cells": [
+        {
+            "cell_type": "code",
+            "execution_count": None,
+            "id": "load-plan-mode-nb",
+            "metadata": {},
+            "outputs": [],
+            "source": ["%load_ext plan_mode_nb"],
+        }
+    ],
+    "metadata": {"kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}},
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}
+
+
+def export_command(source: Path, file: Path, *, session: str | None) -> None:
+    """Write a session as a log that deepseek-harness reads. An existing log of that name is replaced.
+
+    Raises:
+        StoreError, LogError: it cannot be read or written; FILE is not named as a log.
+    """
+    if file.suffix not in (".jsonl", *ZSTD_SUFFIXES):
+        raise StoreError(f"{file.name} would not be known as a log; name it .jsonl, or .jsonl.zstd for a compressed one")
+    opened = open_session(source, session)
+    save_jsonl(file, opened.header, opened.lines)
+    typer.echo(f"{len(opened)} events of session {opened.id} are in {file}.")
+    images = _attachments_named(opened)
+    if images:
+        typer.echo(f"note: {len(images)} images that it names stay in {source.name}: a log holds their names only", err=True)
+
+
+def import_command(source: Path, notebook: Path, *, session: str | None) -> None:
+    """Put a session into a notebook, and make it the one that agent main goes on with. A missing notebook is made.
+
+    Raises:
+        StoreError, LogError: it cannot be read or written; the notebook has that session already, or is one that we may not write to.
+    """
+    if notebook.suffix != ".ipynb":
+        raise StoreError(f"{notebook.name} is no notebook's name; name the notebook second: plan-mode-nb import SESSION NOTEBOOK.ipynb")
+    opened = open_session(source, session)
+    document = load_document(notebook) if notebook.exists() else Document()
+    added = _added(opened, document, notebook, is_journal=source.suffix == SUFFIX)
+    if source.suffix == ".ipynb":
+        there = load_document(source).attachments
+        added = replace(added, attachments={**{sha: there[sha] for sha in _attachments_named(opened) & there.keys()}, **added.attachments})
+    if not notebook.exists():
+        write_notebook(notebook, NEW_NOTEBOOK)
+    save_document(notebook, added)
+    typer.echo(f"Session {opened.id} with {len(opened)} events is in {notebook}.{_before(document, opened)}")
+
+
+def _added(opened: Session, document: Document, notebook: Path, *, is_journal: bool) -> Document:
+    if document.locked:
+        raise FormatError(document.locked)
+    if document.is_stripped(opened.id):
+        raise FormatError(f"session {opened.id} was stripped from {notebook.name} and does not come back; import it into another notebook")
+    if opened.id in document.unread.headers:
+        raise FormatError(f"{notebook.name} holds session {opened.id} already, in a form that cannot be read; import into another notebook")
+    there = document.sessions.get(opened.id)
+    # A journal may know how a conversation went on that the notebook has the beginning of: that adds, and replaces nothing.
+    if there is not None and not (is_journal and _goes_on(there, opened)):
+        raise FormatError(f"{notebook.name} holds session {opened.id} already; import into another notebook to keep both")
+    sessions = {**document.sessions, opened.id: StoredSession(opened.header, list(opened.lines))}
+    is_child = opened.header.origin is not UNSET
+    return replace(document, sessions=sessions, agents=document.agents if is_child else {**document.agents, "main": opened.id})
+
+
+def _goes_on(there: StoredSession, opened: Session) -> bool:
+    held = list(there.lines)
+    return len(held) < len(opened) and list(opened.lines[: len(held)]) == held
+
+
+def _before(document: Document, opened: Session) -> str:
+    main = document.agents.get("main")
+    return "" if main in (None, opened.id) else f" Its agent goes on with it; session {main} stays beside it."
+
+
+def _attachments_named(opened: Session) -> set[str]:
+    """The attachments that messages of the session show."""
+    found: set[str] = set()
+    for event, line in zip(opened.events, opened.lines, strict=True):
+        if _ATTACHMENT in line:
+            found |= _ids(event.data)
+    return found
+
+
+def _ids(value: object) -> set[str]:
+    if isinstance(value, dict):
+        own = {value["attachmentId"]} if isinstance(value.get("attachmentId"), str) else set()
+        return own.union(*(_ids(each) for each in value.values()))
+    return set().union(*(_ids(each) for each in value)) if isinstance(value, list) else set()

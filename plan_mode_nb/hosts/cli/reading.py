@@ -1,0 +1,102 @@
+"""``fold`` and ``log``: what a log amounts to, and how it went. Files are read, never written."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from plan_mode_nb.exceptions import FormatError, LogError
+from plan_mode_nb.log.session import Session
+from plan_mode_nb.store.sources import open_any
+
+
+def open_session(file: Path, session: str | None) -> Session:
+    """Open a log and check it whole. What a file has beside it that could not be read is said on stderr.
+
+    Raises:
+        StoreError, LogError: it cannot be read, holds no such session, or breaks a rule of the log.
+    """
+    try:
+        source = open_any(file, session)
+        opened = Session(source.header, clock=_never, lines=source.lines)
+    except LogError as error:
+        raise error if file.name in str(error) else FormatError(f"{file.name}: {error}") from None
+    for problem in source.problems:
+        typer.echo(f"note: {problem}", err=True)
+    return opened
+
+
+def fold_command(file: Path, *, as_json: bool, at: int | None, session: str | None) -> None:
+    """Print the fold of a log, or of its events up to and including ``at``.
+
+    Raises:
+        StoreError, LogError: as :func:`open_session`; or there is no event ``at``.
+    """
+    from plan_mode_nb.folds.summary import fold_summary
+
+    opened = open_session(file, session)
+    if at is not None and at >= len(opened):
+        end = f"the log ends at event {len(opened) - 1}" if len(opened) else "the log is empty"
+        raise FormatError(f"there is no event {at}: {end}; name an earlier one with --at")
+    summary = fold_summary(opened.header, opened.events if at is None else opened.events[: at + 1])
+    if as_json:
+        # Machines read this, whatever encoding the terminal has.
+        utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+        typer.echo(json.dumps(summary, ensure_ascii=not utf8, indent=2))
+    else:
+        typer.echo(readable(summary))
+
+
+def readable(summary: dict[str, Any]) -> str:
+    """A fold's summary (see :func:`~plan_mode_nb.folds.summary.fold_summary`) as a few lines."""
+    from plan_mode_nb.plan.visible import visible_line
+
+    plan, usage, header = summary["plan"], summary["usage"], summary["header"]
+    pending = {None: "", True: ", on from the next step", False: ", off from the next step"}[plan["pending"]]
+    config = (header or {}).get("config", {})
+    todos = summary["todos"] or []
+    done = sum(todo["status"] == "completed" for todo in todos)
+    facts = {
+        "session": summary["session"],
+        "events": summary["events"],
+        "turns": _turns(summary["turns"]),
+        "messages": len(summary["messages"]),
+        "plan mode": f"{'on' if plan['active'] else 'off'}{pending}",
+        "model": f"{config.get('provider')}/{config.get('model')}" if header else "none asked yet",
+        "todos": f"{done} of {len(todos)} done",
+        "approval": summary["approval_policy"] or "default",
+        "sandbox": summary["sandbox_mode"] or "default",
+        "tokens": f"{usage['uncachedInputTokens']:,} in, {usage['cacheReadTokens']:,} cached, {usage['outputTokens']:,} out",
+    }
+    lines = [*facts.items(), *(("open review", review["title"]) for review in summary["open_reviews"])]
+    return "\n".join(f"{name:<12} {visible_line(str(value))}" for name, value in lines)
+
+
+def log_command(file: Path, *, session: str | None) -> None:
+    """Print the timeline of a log, with local times.
+
+    Raises:
+        StoreError, LogError: as :func:`open_session`.
+    """
+    from plan_mode_nb.render.transcript import timeline
+
+    typer.echo(timeline(open_session(file, session).events, clock=_local_time) or "nothing has happened yet")
+
+
+def _turns(turns: list[dict[str, Any]]) -> str:
+    ends = [turn["end"]["kind"] if turn["end"] else "open" for turn in turns]
+    counted = ", ".join(f"{ends.count(kind)} {kind}" for kind in dict.fromkeys(ends))
+    return f"{len(turns)}" + (f" ({counted})" if counted else "")
+
+
+def _local_time(time: int) -> str:
+    return datetime.fromtimestamp(time / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _never() -> int:
+    raise AssertionError("a command that reads a log appends nothing to it")
