@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -72,16 +73,16 @@ def dialect_of(route: Route) -> Dialect:
 async def open_model(route: Route, stack: AsyncExitStack) -> ProviderModel:
     """The model with a client of its own, for the running loop. ``stack`` closes the client.
 
+    SDKs import and certificates load in a thread: together they can take seconds, and Stop must be heard meanwhile.
+
     Raises:
         pydantic_ai.exceptions.UserError, ImportError: a provider that pydantic-ai handles alone lacks its key or its package.
     """
     if route.provider not in _KNOWN:
-        return await stack.enter_async_context(infer_model(route.name))
-    http = create_async_httpx2_client()
+        return await stack.enter_async_context(await asyncio.to_thread(infer_model, route.name))
+    http = await asyncio.to_thread(create_async_httpx2_client)
     stack.push_async_callback(http.aclose)
-    if route.provider == "anthropic":
-        return _anthropic(route, http)
-    return _openai(route, http)
+    return await asyncio.to_thread(_anthropic if route.provider == "anthropic" else _openai, route, http)
 
 
 def _openai(route: Route, http: Any) -> ProviderModel:

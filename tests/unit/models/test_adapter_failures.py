@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -244,3 +246,30 @@ def test_a_closed_model_opens_again() -> None:
         await model.aclose()
 
     over("openai-chat", [say("one"), say("two")], body)
+
+
+def test_the_loop_goes_on_while_a_provider_is_imported() -> None:
+    """Stop must be heard during the first request's seconds of imports: the loop never stands still for long."""
+    code = """
+import asyncio, time
+from plan_mode_nb.models.pydantic_ai import PydanticAIModel
+from plan_mode_nb.models.settings import ModelSettings
+from plan_mode_nb.models.script import say
+from plan_mode_nb.testing.loopback import LoopbackServer
+from plan_mode_nb.testing.model_contract import chunks_of
+
+async def main():
+    with LoopbackServer([say("hi")]) as server:
+        model = PydanticAIModel("openai-chat", "m", ModelSettings(), {"OPENAI_BASE_URL": server.url})
+        asking = asyncio.create_task(chunks_of(model))
+        ticks = 0
+        while not asking.done():
+            await asyncio.sleep(0.01)
+            ticks += 1
+        assert (await asking)[1] is None
+        print(ticks)
+
+asyncio.run(main())
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert int(run.stdout) > 10
