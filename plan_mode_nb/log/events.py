@@ -32,6 +32,7 @@ APPEND: Literal["append"] = "append"
 class Event(
     msgspec.Struct,
     frozen=True,
+    gc=False,
     forbid_unknown_fields=True,
     rename={"surface_op": "surfaceOp", "source_event_seqs": "sourceEventSeqs"},
 ):

@@ -16,6 +16,7 @@ from plan_mode_nb.log.codec import decode_all, stage
 from plan_mode_nb.log.events import Clock, Draft, Event, Header, SessionId
 from plan_mode_nb.log.fold import Fold
 from plan_mode_nb.log.invariants import Place, Trace
+from plan_mode_nb.log.lines import Lines
 from plan_mode_nb.log.vocabulary import draft
 
 S = TypeVar("S")
@@ -44,8 +45,9 @@ class Session:
             LogError: the lines are not a log of this format or break one of its rules.
         """
         self.header = header
-        self.lines: list[str] = list(lines)
-        self.events: list[Event] = decode_all(self.lines)
+        given = list(lines)
+        self.events: list[Event] = decode_all(given)
+        self.lines = Lines(self.events, given)
         self.sink = sink
         self._clock = clock
         self._trace = Trace(self.events)

@@ -72,9 +72,8 @@ def test_a_value_that_was_handed_out_never_changes(name: str, session: Session) 
 @given(session=sessions())
 def test_reading_after_every_append_is_reading_once(session: Session) -> None:
     grown = Session(session.header, clock=lambda: 1)
-    for event, line in zip(session.events, session.lines, strict=True):
+    for event in session.events:
         grown.events.append(event)
-        grown.lines.append(line)
         for fold in FOLDS.values():
             grown.fold(fold)
     assert all(plain(grown.fold(fold)) == plain(fold_value(fold, session.events)) for fold in FOLDS.values())

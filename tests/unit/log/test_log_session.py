@@ -183,6 +183,41 @@ def test_a_fork_inside_a_turn_closes_it_before_the_end_of_the_seed() -> None:
     assert parent.place.turn == 1
 
 
+ODD = '{ "type":"turn/start","data":{"turn":1},"time":5,"seq":0 }'
+
+
+def test_a_loaded_line_comes_back_as_it_was_whoever_wrote_it() -> None:
+    """Copies are compared as strings, so a line is never normalised."""
+    lines = [
+        ODD,
+        '{"type":"session/title","seq":1,"time":5,"data":{"title":"\\ud800"}}',
+        '{"type":"session/title","seq":2,"time":5,"data":{}}',
+    ]
+    session = new_session(lines=lines)
+    session.append(turn_end(1))
+    assert session.lines[:3] == lines
+    assert list(session.lines)[:3] == lines
+    assert session.lines == [*lines, encode(session.events[3])]
+    assert (len(session.lines), session.lines[-1], session.lines[-4]) == (4, encode(session.events[3]), ODD)
+    for outside in (4, -5):
+        with pytest.raises(IndexError):
+            session.lines[outside]
+
+
+def test_an_event_that_somebody_changed_in_memory_does_not_reach_the_lines() -> None:
+    older = new_session()
+    older.append(turn_start(1), user("as it was"))
+    loaded = new_session(lines=older.lines)
+    loaded.append(user("new"))
+    for session in (older, loaded):
+        session.events[-1].data["content"][0]["text"] = "changed"
+    assert "changed" not in "".join(older.lines)
+    assert "changed" not in loaded.lines[2]
+    loaded.events[1].data["content"][0]["text"] = "changed"
+    with pytest.raises(InvariantError, match="event 1 was changed in memory"):
+        list(loaded.lines)
+
+
 def test_a_log_that_breaks_a_rule_is_refused_when_opened() -> None:
     good = new_session()
     good.append(plan_mode(True))
