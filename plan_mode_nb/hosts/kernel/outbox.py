@@ -99,4 +99,4 @@ def _batch(lines: Sequence[str], start: int) -> list[str]:
     while end < len(lines) and (size < BATCH_CHARACTERS or end == start):
         size += len(lines[end])
         end += 1
-    return lines[start:end]
+    return list(lines[start:end])
