@@ -55,7 +55,7 @@ def read_reply(reply: Reply) -> Approved | NotApproved:
                 "The user dismissed the plan review to talk instead; stay in plan mode, stop here, and wait for their message."
             )
         case "cancelled":
-            return NotApproved(reply.reason or "The plan review was closed without an approval; the plan is not approved.")
+            return NotApproved(reply.reason or "The plan review was closed before the plan was approved; it is not approved.")
         case "unavailable":
             return NotApproved(
                 f"The plan could not be reviewed: {reply.reason or 'nobody answered'}. It is not approved; stay in plan mode."
