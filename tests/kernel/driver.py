@@ -227,6 +227,14 @@ class Kernel:
             self.manager.shutdown_kernel(now=False)
         return time.monotonic() - started
 
+    def until_ended(self, timeout: float) -> None:
+        """Wait until the kernel's process has ended by itself. Raises TimeoutError."""
+        process = self.manager.provisioner.process
+        try:
+            process.wait(timeout)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"the kernel was still running after {timeout} s") from error
+
     def close(self) -> None:
         self._running = False
         for thread in self._threads:

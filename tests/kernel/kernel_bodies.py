@@ -68,6 +68,8 @@ class Slots:
         self.stop: Any = None
 
     def open(self, turn: CellTurn[Any]) -> None:
+        global VIEW
+        VIEW = self
         self.turn = turn
         if getattr(turn.shell, "kernel", None) is not None:
             import ipywidgets
@@ -101,11 +103,9 @@ class Slots:
 
 
 def turn(body: Callable[[CellTurn[Any]], Any], view: Any = None) -> Any:
-    """Run one turn in this cell; the view is at ``turn.view``."""
+    """Run one turn in this cell."""
     shell = get_ipython()
-    global VIEW
-    VIEW = view if view is not None else Slots()
-    return CellTurn(shell, thread.get(shell), body, VIEW).run()
+    return CellTurn(shell, thread.get(shell), body, view if view is not None else Slots()).run()
 
 
 def go(body: Callable[[CellTurn[Any]], Any]) -> None:
@@ -113,7 +113,7 @@ def go(body: Callable[[CellTurn[Any]], Any]) -> None:
     turn(body)
 
 
-VIEW: Any = None
+VIEW: Any = None  # the view that was opened last
 
 
 async def stream(turn: CellTurn[Any], key: str, chunks: int, delay: float) -> None:

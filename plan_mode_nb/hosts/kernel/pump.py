@@ -144,9 +144,16 @@ class KernelPump:
 
     def poll(self, seconds: float) -> None:
         # zmq's file descriptor is edge-triggered: what already arrived must be taken before waiting.
-        self._stream.flush(self._pollin)
+        self._exchange()
         if self._poller.poll(int(seconds * 1000)):
-            self._stream.flush(self._pollin)
+            self._exchange()
+
+    def _exchange(self) -> None:
+        self._stream.flush(self._pollin)
+        # ipykernel 6 replies through a stream whose loop waits for this cell. Never inside the flush above: a flush within
+        # a flush of one stream makes the outer one spin for ever.
+        if hasattr(self._reply, "flush"):
+            self._reply.flush(self._pollout)
 
     def _take_received(self) -> None:
         """ipykernel 6 keeps received messages in a queue: handle the live ones in it, leave the others in their order."""
@@ -198,8 +205,6 @@ class KernelPump:
             kernel.log.error("plan_mode_nb: a %s handler failed", kind, exc_info=True)
         finally:
             self._gate.disarm()
-            if hasattr(self._reply, "flush"):  # ipykernel 6: a stream whose loop waits for this cell
-                self._reply.flush(self._pollout)
             # ipywidgets' front end sends its next update only after the idle of this message.
             kernel._publish_status("idle", "shell")
             kernel.set_parent(ident, parent, channel="shell")
