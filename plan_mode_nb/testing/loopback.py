@@ -243,8 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
         kinds = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error", 529: "overloaded_error"}
         kind = kinds.get(told.status, "invalid_request_error" if told.status < 500 else "api_error")
         error = {"message": told.message, "type": told.code if told.code == "insufficient_quota" else kind, "code": told.code}
-        after = {} if told.retry_after is None else {"retry-after-ms": f"{told.retry_after * 1000:g}"}
-        self._json(told.status, {"type": "error", "error": error}, after)
+        self._json(told.status, {"type": "error", "error": error}, _retry_after(told.retry_after))
 
     def _json(self, status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> None:
         data = json.dumps(body).encode()
@@ -253,6 +252,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self._raw(data)
+
+
+def _retry_after(seconds: float | None) -> dict[str, str]:
+    """Whole seconds have a header of HTTP's own; for parts of one, providers send milliseconds."""
+    if seconds is None:
+        return {}
+    return {"retry-after": f"{seconds:.0f}"} if seconds == int(seconds) else {"retry-after-ms": f"{seconds * 1000:g}"}
 
 
 def _wire_for(path: str, model: str, signatures: dict[int, str]) -> Wire:
