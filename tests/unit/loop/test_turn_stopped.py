@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
 
-from plan_mode_nb.agent.model import Chunk, Request, TextDelta
 from plan_mode_nb.agent.prestep import CallNext, Decision, Step
 from plan_mode_nb.agent.questions import QuestionRequest, Reply
 from plan_mode_nb.agent.tools import CallInterrupted, Outcome, Tool, ToolCall, text_result
@@ -22,7 +20,11 @@ from plan_mode_nb.plan import PlanMode, PlanModeConfig, install
 from plan_mode_nb.testing.workbench import Workbench, counted_clock
 
 CONFIG: Mapping[str, str] = {"provider": "p", "model": "m"}
+
+
 USER = {"kind": "aborted", "reason": {"kind": "user"}}
+
+
 PLAN = '{"plan":"# P\\n\\nbody"}'
 
 
@@ -138,74 +140,6 @@ def test_a_tool_that_knows_what_it_had_done_says_so_in_its_result() -> None:
     asyncio.run(main())
 
 
-def test_a_tool_that_catches_the_cancellation_still_stops_the_turn() -> None:
-    """Its own result stands, and no further request is made."""
-
-    async def main() -> None:
-        reached = Reached()
-
-        async def wait(call: ToolCall) -> Outcome:
-            try:
-                await reached.stay()
-            except asyncio.CancelledError:
-                return Outcome(text_result("caught"))
-            raise AssertionError
-
-        bench = Workbench([call("wait", {}, id="a"), call("wait", {}, id="b")], say("never"), install=[tool(wait)])
-        await stop_at(bench, reached)
-        assert errors(bench) == [("a", None), ("b", "TOOL_ABORTED_BEFORE_DISPATCH")]
-        assert len(bench.model.requests) == 1
-        assert bench.events("turn/end")[0].data["reason"] == USER
-
-    asyncio.run(main())
-
-
-def test_a_model_that_catches_the_cancellation_still_stops_the_turn() -> None:
-    """What it delivered afterwards is interrupted all the same."""
-
-    async def main() -> None:
-        reached = Reached()
-
-        class Stubborn:
-            config = CONFIG
-
-            async def stream(self, request: Request) -> AsyncIterator[Chunk]:
-                yield TextDelta(0, "so far")
-                try:
-                    await reached.stay()
-                except asyncio.CancelledError:
-                    yield TextDelta(0, " and on")
-
-        bench = Workbench()
-        bench.agent.models = lambda name: Stubborn()
-        await stop_at(bench, reached)
-        message = bench.events("assistant/message")[0].data
-        assert (message["message"]["content"][0]["text"], message["interrupted"]) == ("so far and on", True)
-
-    asyncio.run(main())
-
-
-def test_a_pre_step_listener_that_catches_the_cancellation_still_stops_the_turn() -> None:
-    """No step starts."""
-
-    async def main() -> None:
-        reached = Reached()
-
-        async def listener(step: Step, call_next: CallNext) -> Decision:
-            try:
-                await reached.stay()
-            except asyncio.CancelledError:
-                assert step.is_stopped()
-            return await call_next(step)
-
-        bench = Workbench(install=[lambda seams: seams.pre_step.register(listener)])
-        await stop_at(bench, reached)
-        assert not bench.events("step/start", "user/message")
-        assert bench.events("turn/end")[0].data["reason"] == USER
-
-    asyncio.run(main())
-
-
 def test_stopped_before_the_first_request_has_no_step_and_no_request() -> None:
     """The claimed prompt is accounted for by the turn that took it; nothing is waiting any more."""
 
@@ -311,44 +245,6 @@ def test_a_stopped_turn_takes_what_waits_out_of_the_inbox_as_canceled() -> None:
         assert not bench.agent.inbox.has_pending
         last = bench.session.events[-1]
         assert (last.type, last.data["outcome"], last.data["removedCount"]) == ("agent/inbox/spliced", "canceled", 1)
-
-    asyncio.run(main())
-
-
-def test_a_tool_that_is_cancelled_from_inside_failed_and_nobody_stopped_the_turn() -> None:
-    """A tool's failure never crosses the loop, whatever its exception is called."""
-
-    async def main() -> None:
-        async def wait(call: ToolCall) -> Outcome:
-            raise asyncio.CancelledError
-
-        bench = Workbench([call("wait", {}, id="a"), call("wait", {}, id="b")], say("on"), install=[tool(wait)])
-        assert (await bench.ask("go")).reason == {"kind": "completed"}
-        assert errors(bench) == [("a", "TOOL_CRASHED"), ("b", "TOOL_CRASHED")]
-
-    asyncio.run(main())
-
-
-def test_a_model_that_is_cancelled_from_inside_fails_the_turn_and_nobody_stopped_it(caplog: pytest.LogCaptureFixture) -> None:
-    """The turn ends in error with a sentence; the caller is not cancelled."""
-
-    async def main() -> None:
-        class Broken:
-            config = CONFIG
-
-            async def stream(self, request: Request) -> AsyncIterator[Chunk]:
-                yield TextDelta(0, "so far")
-                raise asyncio.CancelledError
-
-        bench = Workbench()
-        bench.agent.models = lambda name: Broken()
-        with caplog.at_level(logging.CRITICAL):
-            end = await bench.ask("go")
-        assert end.reason["error"]["code"] == "UNKNOWN"
-        assert end.sentence == "the turn was cancelled from inside, though nobody stopped it; run the cell again"
-        assert bench.events("assistant/message")[0].data["interrupted"] is True
-        bench.agent.models = lambda name: bench.model
-        await goes_on(bench)
 
     asyncio.run(main())
 

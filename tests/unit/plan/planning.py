@@ -14,7 +14,7 @@ from plan_mode_nb.agent.signature import tool_from
 from plan_mode_nb.folds.plan import is_notice
 from plan_mode_nb.models.script import Call, call
 from plan_mode_nb.models.scripted import Step
-from plan_mode_nb.plan import PlanModeConfig, install
+from plan_mode_nb.plan import PlanMode, PlanModeConfig, install
 from plan_mode_nb.testing.workbench import Workbench
 
 GUIDE = "Explore first.\n\nHand in one plan."
@@ -112,3 +112,36 @@ async def until(condition: Callable[[], bool], *, rounds: int = 10_000) -> None:
             return
         await asyncio.sleep(0)
     raise AssertionError("it never came to that")
+
+
+def planning(*steps: Step, **more: Any) -> Workbench:
+    """An agent in plan mode."""
+    bench = planned(*steps, **more)
+    PlanMode.set(bench.agent, True)
+    return bench
+
+
+def codes(bench: Workbench) -> list[str | None]:
+    """The error codes of all results; None for one that did not fail."""
+    return [event.data.get("error", {}).get("code") for event in bench.events("tool/result")]
+
+
+def toggling(*values: bool, then: Any = None) -> Any:
+    """Builds a model's step during which the person selects these values, one after the other."""
+
+    def build(bench: Workbench) -> Any:
+        def step(request: object) -> Any:
+            for value in values:
+                PlanMode.set(bench.agent, value)
+            return then or call("note", {"text": "x"})
+
+        return step
+
+    return build
+
+
+def with_toggles(*builders: Any) -> Workbench:
+    """An agent whose model's steps are built with :func:`toggling`, or given."""
+    bench = planned()
+    bench.model.add(*[builder(bench) if callable(builder) else builder for builder in builders])
+    return bench

@@ -218,6 +218,7 @@ def test_while_a_turn_runs_it_is_accepted_queued_and_says_so(active: bool, comma
 
 def test_without_a_command_registry_plan_mode_works_by_its_controller() -> None:
     """Commands and projections are optional; the rest degrades to nothing less."""
+
     async def main() -> None:
         bench = planned(say("ok"), seams=Seams.create(commands=False, projections=False))
         assert PlanMode.set(bench.agent, True) == "committed"

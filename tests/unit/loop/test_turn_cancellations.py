@@ -1,0 +1,169 @@
+"""Stop cannot be hidden by whoever catches a cancellation, and a cancellation from inside is not Stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+
+from plan_mode_nb.agent.model import Chunk, Request, TextDelta
+from plan_mode_nb.agent.prestep import CallNext, Decision, Step
+from plan_mode_nb.agent.tools import Outcome, Tool, ToolCall, text_result
+from plan_mode_nb.log.session import Session
+from plan_mode_nb.models.script import call, say
+from plan_mode_nb.testing.workbench import Workbench, counted_clock
+
+CONFIG: Mapping[str, str] = {"provider": "p", "model": "m"}
+
+
+USER = {"kind": "aborted", "reason": {"kind": "user"}}
+
+
+PLAN = '{"plan":"# P\\n\\nbody"}'
+
+
+class Reached:
+    """A place that a test waits for, and that then waits to be cancelled."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    async def stay(self) -> None:
+        self.event.set()
+        await asyncio.Event().wait()
+
+
+async def stop_at(bench: Workbench, reached: Reached, *, cause: dict[str, Any] | None = None) -> None:
+    """Run a turn, stop it at the place, and see it end as cancelled."""
+    turn = asyncio.ensure_future(bench.ask("go"))
+    await asyncio.wait_for(reached.event.wait(), 10)
+    assert bench.agent.cancel({"kind": "user"} if cause is None else cause)
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    assert not bench.agent.is_running
+    assert not bench.agent.is_stopped()
+
+
+async def goes_on(bench: Workbench) -> None:
+    """The log has no open turn, loads again, and the next turn completes."""
+    assert bench.session.place.turn is None
+    Session(bench.session.header, clock=counted_clock(), lines=bench.session.lines)
+    bench.model.add(say("back"))
+    assert (await bench.ask("again")).reason == {"kind": "completed"}
+
+
+def tool(run: Callable[[ToolCall], Awaitable[Outcome]]) -> Any:
+    return lambda seams: seams.tools.register(Tool("wait", "Wait.", {"type": "object"}, run))
+
+
+def errors(bench: Workbench) -> list[tuple[str, str | None]]:
+    return [(e.data["message"]["source"]["callId"], e.data.get("error", {}).get("code")) for e in bench.events("tool/result")]
+
+
+def test_a_tool_that_catches_the_cancellation_still_stops_the_turn() -> None:
+    """Its own result stands, and no further request is made."""
+
+    async def main() -> None:
+        reached = Reached()
+
+        async def wait(call: ToolCall) -> Outcome:
+            try:
+                await reached.stay()
+            except asyncio.CancelledError:
+                return Outcome(text_result("caught"))
+            raise AssertionError
+
+        bench = Workbench([call("wait", {}, id="a"), call("wait", {}, id="b")], say("never"), install=[tool(wait)])
+        await stop_at(bench, reached)
+        assert errors(bench) == [("a", None), ("b", "TOOL_ABORTED_BEFORE_DISPATCH")]
+        assert len(bench.model.requests) == 1
+        assert bench.events("turn/end")[0].data["reason"] == USER
+
+    asyncio.run(main())
+
+
+def test_a_model_that_catches_the_cancellation_still_stops_the_turn() -> None:
+    """What it delivered afterwards is interrupted all the same."""
+
+    async def main() -> None:
+        reached = Reached()
+
+        class Stubborn:
+            config = CONFIG
+
+            async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+                yield TextDelta(0, "so far")
+                try:
+                    await reached.stay()
+                except asyncio.CancelledError:
+                    yield TextDelta(0, " and on")
+
+        bench = Workbench()
+        bench.agent.models = lambda name: Stubborn()
+        await stop_at(bench, reached)
+        message = bench.events("assistant/message")[0].data
+        assert (message["message"]["content"][0]["text"], message["interrupted"]) == ("so far and on", True)
+
+    asyncio.run(main())
+
+
+def test_a_pre_step_listener_that_catches_the_cancellation_still_stops_the_turn() -> None:
+    """No step starts."""
+
+    async def main() -> None:
+        reached = Reached()
+
+        async def listener(step: Step, call_next: CallNext) -> Decision:
+            try:
+                await reached.stay()
+            except asyncio.CancelledError:
+                assert step.is_stopped()
+            return await call_next(step)
+
+        bench = Workbench(install=[lambda seams: seams.pre_step.register(listener)])
+        await stop_at(bench, reached)
+        assert not bench.events("step/start", "user/message")
+        assert bench.events("turn/end")[0].data["reason"] == USER
+
+    asyncio.run(main())
+
+
+def test_a_tool_that_is_cancelled_from_inside_failed_and_nobody_stopped_the_turn() -> None:
+    """A tool's failure never crosses the loop, whatever its exception is called."""
+
+    async def main() -> None:
+        async def wait(call: ToolCall) -> Outcome:
+            raise asyncio.CancelledError
+
+        bench = Workbench([call("wait", {}, id="a"), call("wait", {}, id="b")], say("on"), install=[tool(wait)])
+        assert (await bench.ask("go")).reason == {"kind": "completed"}
+        assert errors(bench) == [("a", "TOOL_CRASHED"), ("b", "TOOL_CRASHED")]
+
+    asyncio.run(main())
+
+
+def test_a_model_that_is_cancelled_from_inside_fails_the_turn_and_nobody_stopped_it(caplog: pytest.LogCaptureFixture) -> None:
+    """The turn ends in error with a sentence; the caller is not cancelled."""
+
+    async def main() -> None:
+        class Broken:
+            config = CONFIG
+
+            async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+                yield TextDelta(0, "so far")
+                raise asyncio.CancelledError
+
+        bench = Workbench()
+        bench.agent.models = lambda name: Broken()
+        with caplog.at_level(logging.CRITICAL):
+            end = await bench.ask("go")
+        assert end.reason["error"]["code"] == "UNKNOWN"
+        assert end.sentence == "the turn was cancelled from inside, though nobody stopped it; run the cell again"
+        assert bench.events("assistant/message")[0].data["interrupted"] is True
+        bench.agent.models = lambda name: bench.model
+        await goes_on(bench)
+
+    asyncio.run(main())
