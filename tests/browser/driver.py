@@ -60,6 +60,7 @@ class JupyterServer:
     def __init__(self, folder: Path, app: App = "lab", **environment: str) -> None:
         self.app: App = app
         self.root = folder / "notebooks"
+        self.runtime = folder / "runtime"
         self.log: list[str] = []
         self._folder = folder
         self._port = _free_port()

@@ -1,0 +1,207 @@
+"""The main job in real JupyterLab: plan, review, act, save, reopen. Once with the demo's recording, once with a model server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from driver import JupyterServer, NotebookPage
+from playwright.sync_api import Browser, Page, expect
+
+from plan_mode_nb.document.chunks import read_metadata
+from plan_mode_nb.folds.summary import fold_summary
+from plan_mode_nb.log.codec import decode_all
+
+DEMO = Path(__file__).resolve().parents[2] / "plan_mode_nb" / "demo"
+FEEDBACK = "do not judge the rule on the birds it was made from, and do not delete the data"
+PLAN_CELL, RESULT_CELL, SESSION_CELL = 7, 9, 10
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JupyterServer]:
+    """JupyterLab in a copy of the demo's folder, configured by that folder."""
+    folder = tmp_path_factory.mktemp("demo")
+    server = JupyterServer(folder, JUPYTER_CONFIG_PATH=str(folder / "notebooks"))
+    for file in DEMO.iterdir():
+        shutil.copy(file, server.root)
+    yield server
+    server.stop()
+
+
+@contextmanager
+def serving(script: Path) -> Iterator[str]:
+    """A model server in another process, answering from a script; its base URL. It ends with its standard input."""
+    command = [sys.executable, "-m", "plan_mode_nb.testing.loopback", "--script", str(script)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+
+
+@pytest.fixture
+def page(browser: Browser, lab: JupyterServer) -> Iterator[NotebookPage]:
+    context = browser.new_context(viewport={"width": 1300, "height": 1000})
+    opened = NotebookPage(context, lab, "penguins.ipynb")
+    yield opened
+    context.close()
+
+
+def run_all(notebook: NotebookPage) -> None:
+    notebook.js("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
+
+
+def keep_planning(page: Page, words: str) -> None:
+    """Type and press at once: nothing of the text may be lost on the way."""
+    box = page.get_by_label("Feedback")
+    box.wait_for(timeout=60_000)
+    box.click()
+    page.keyboard.type(words, delay=0)
+    page.get_by_role("button", name="Keep planning").click()
+
+
+def approve_revision(page: Page) -> None:
+    expect(page.get_by_text("with that bird left out of the means")).to_be_visible(timeout=20_000)
+    page.get_by_role("button", name="Approve").click()
+
+
+def folded(file: Path) -> dict[str, Any]:
+    """What the log in a notebook's metadata amounts to, without times of reading."""
+    document = read_metadata(json.loads(file.read_text())["metadata"])
+    assert document.problems == ()
+    stored = document.sessions[document.agents["main"]]
+    return fold_summary(stored.header, decode_all(stored.lines))
+
+
+def shot(notebook: NotebookPage, folder: Path, name: str) -> None:
+    notebook.page.screenshot(path=folder / f"{name}.png")
+
+
+def check_outputs(saved: dict[str, Any]) -> None:
+    """Static, complete, in order: no widget, the plan with its outcome, the figure, and the cells behind ran after it."""
+    cells = nbformat.from_dict(saved).cells
+    outputs = cells[PLAN_CELL].outputs
+    assert all("application/vnd.jupyter.widget-view+json" not in output.get("data", {}) for output in outputs)
+    texts = [output.data["text/plain"] for output in outputs if "data" in output]
+    assert re.fullmatch(r"7 steps · [\d,]+ tokens in · [\d,]+ out", texts[0])
+    kept, approved = (text for text in texts if text.startswith("Plan review: "))
+    assert kept.startswith("Plan review: not approved, keep planning")
+    assert kept.rstrip().endswith(FEEDBACK)
+    assert approved.startswith("Plan review: approved")
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert "bill_length_mm & flipper_length_mm    0.956" in cells[RESULT_CELL].outputs[0]["data"]["text/plain"]
+    assert "plan mode    off" in cells[SESSION_CELL].outputs[0]["text"]
+    counts = [cell.execution_count for cell in cells if cell.cell_type == "code"]
+    assert counts == sorted(counts)
+
+
+def reopen_without_kernel_and_journals(lab: JupyterServer, notebook: NotebookPage, browser: Browser) -> NotebookPage:
+    notebook.close()
+    journals = list(lab.runtime.rglob("*.journal"))
+    for journal in journals:
+        journal.unlink()
+    context = browser.new_context(viewport={"width": 1300, "height": 1000})
+    return NotebookPage(context, lab, notebook.name)
+
+
+def test_the_demo_runs_is_reviewed_acts_and_survives_reopening(lab: JupyterServer, page: NotebookPage, browser: Browser, shots: Path) -> None:
+    """With the recording: feedback arrives whole, the approved plan is carried out, and a fresh kernel folds to what was there."""
+    run_all(page)
+    page.page.get_by_label("Feedback").wait_for(timeout=60_000)
+    shot(page, shots, "review")
+    keep_planning(page.page, FEEDBACK)
+    expect(page.page.get_by_text("with that bird left out of the means")).to_be_visible(timeout=20_000)
+    shot(page, shots, "revision")
+    approve_revision(page.page)
+    page.until(f"() => panel.content.widgets[{SESSION_CELL}].model.outputs.length > 0", 90_000)
+    page.js(f"() => panel.content.scrollToCell(panel.content.widgets[{RESULT_CELL}])")
+    shot(page, shots, "result")
+    saved = page.save()
+    check_outputs(saved)
+    file = lab.root / page.name
+    before = folded(file)
+    assert before["plan"] == {"active": False, "pending": None}
+    assert before["turns"] == [{"turn": 1, "steps": 7, "end": {"kind": "completed"}}]
+    assert f"their feedback: {FEEDBACK}" in json.dumps(before["messages"])
+    again = reopen_without_kernel_and_journals(lab, page, browser)
+    assert again.dirty() is False
+    assert again.ours() == []
+    code = (
+        "from plan_mode_nb.folds.summary import fold_summary; h = get_ipython()._plan_mode_nb[0]; s = h.agent().session; "
+        "folded = h.on_agent(lambda: fold_summary(s.header, s.events))"
+    )
+    assert again.run(f"%load_ext plan_mode_nb\n{code}") == ""
+    assert again.value("folded") == before
+    assert "restored with" in again.run("%session")
+    again.page.context.close()
+    assert folded(file) == before
+
+
+def test_the_same_over_a_model_server_in_another_process(lab: JupyterServer, browser: Browser) -> None:
+    """Over HTTP: the same conversation from a live server, chosen by ``%config`` in the notebook."""
+    with serving(DEMO / "script.json") as url:
+        notebook = nbformat.read(DEMO / "penguins.ipynb", as_version=4)
+        notebook.cells[1].source += f'\n%env OPENAI_BASE_URL={url}\n%config PlanAgent.model = "openai-chat:demo-script"'
+        nbformat.write(notebook, lab.root / "live.ipynb")
+        live = NotebookPage(browser.new_context(viewport={"width": 1300, "height": 1000}), lab, "live.ipynb")
+        run_all(live)
+        keep_planning(live.page, FEEDBACK)
+        approve_revision(live.page)
+        live.until(f"() => panel.content.widgets[{SESSION_CELL}].model.outputs.length > 0", 90_000)
+        check_outputs(live.save())
+        after = folded(lab.root / "live.ipynb")
+        assert after["header"]["config"]["model"] == "demo-script"
+        assert after["turns"][0]["end"] == {"kind": "completed"}
+        live.close()
+
+
+@pytest.mark.parametrize("where", ["stream", "tool", "review"])
+def test_the_stop_button_of_the_kernel_ends_the_turn(lab: JupyterServer, browser: Browser, tmp_path: Path, where: str) -> None:
+    """In the stream, in a tool and in a review: KeyboardInterrupt, a closed log, no live card, and the next cell works."""
+    answers = {
+        "stream": [{"type": "slow", "seconds": 0.05}, {"type": "say", "text": "word " * 300}],
+        "tool": [{"type": "call", "name": "python", "arguments": json.dumps({"code": "import time\nprint('going')\ntime.sleep(60)"})}],
+        "review": [{"type": "call", "name": "exit_plan_mode", "arguments": json.dumps({"plan": "# Plan\n\nDo it."})}],
+    }
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([answers[where]]))
+    name = f"stop-{where}.ipynb"
+    with serving(script) as url:
+        model = "%config PlanAgent.model = 'openai-chat:scripted'"
+        load = f"%load_ext plan_mode_nb\n%env OPENAI_BASE_URL={url}\n{model}\n%sandbox danger-full-access"
+        lab.write(name, load, "%plan work", "print('queued')", "print('after')")
+        notebook = NotebookPage(browser.new_context(viewport={"width": 1300, "height": 1000}), lab, name)
+        run_all(notebook)
+        approve = notebook.page.get_by_role("button", name="Approve")
+        if where == "review":
+            approve.wait_for(timeout=30_000)
+        else:
+            shown = {"stream": "word word", "tool": "going\n"}[where]
+            notebook.until(f"() => JSON.stringify(panel.content.widgets[1].model.outputs.toJSON()).includes({json.dumps(json.dumps(shown)[1:-1])})")
+        notebook.js("() => { window.jupyterapp.commands.execute('notebook:interrupt-kernel'); }")
+        notebook.until("() => panel.content.widgets[1].model.outputs.toJSON().some(o => o.ename === 'KeyboardInterrupt')", 10_000)
+        assert approve.count() == 0
+        notebook.run_cell(3)
+        notebook.wait_cell(3)
+        assert notebook.outputs(3)[0]["text"] == "after\n"
+        notebook.save()
+        assert folded(lab.root / name)["turns"][-1]["end"] == {"kind": "aborted", "reason": {"kind": "user"}}
+        notebook.close()
+
+
+def test_screenshots_of_the_readme_are_there() -> None:
+    """The README's pictures exist; they are made by running these tests with PLAN_MODE_NB_SCREENSHOTS=docs/images."""
+    readme = Path(__file__).resolve().parents[2] / "README.md"
+    named = re.findall(r"\((docs/images/[^)]+)\)", readme.read_text())
+    assert named or os.environ.get("PLAN_MODE_NB_SCREENSHOTS")
+    assert [name for name in named if not (readme.parent / name).is_file()] == []
