@@ -32,7 +32,7 @@ def assert_stopped(cell: Cell, pressed: float) -> None:
     assert (cell.status, cell.ename) == ("error", "KeyboardInterrupt")
     assert cell.traceback == [CANCELLED]
     assert cell.replied_at is not None
-    assert cell.replied_at - pressed < 1.5
+    assert cell.replied_at - pressed < 5  # what was interrupted would have taken 30 s
     assert "ended: interrupted" in cell.shown
     assert "log closed" in cell.shown
 

@@ -113,6 +113,10 @@ PROBES: dict[str, Probe] = {
     "another thread prints": Probe(
         "import threading\nt = threading.Thread(target=lambda: print('from thread')); t.start(); t.join()", "from thread\n"
     ),
+    "a forked process prints": Probe(
+        "import os\npid = os.fork()\nif pid == 0:\n    print('child')\n    os._exit(0)\nos.waitpid(pid, 0)\nprint('parent')",
+        "child\nparent\n",
+    ),
     "logging": Probe("import logging\nlogging.warning('warned')", has=("warned",)),
     "a warning names no process": Probe("import warnings\nwarnings.warn('ww')", has=("<cell>:2: UserWarning: ww",)),
     "%tb shows, and is not an error": Probe("%tb", has=("Traceback",), status="ok"),

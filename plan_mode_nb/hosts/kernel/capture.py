@@ -9,7 +9,6 @@ import io
 import os
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
@@ -49,6 +48,7 @@ class RecordedStream(io.TextIOBase):
     def __init__(self, recorder: Recorder, name: StreamName, painter: Painter, real: Callable[[str], object]) -> None:
         self._recorder = recorder
         self._stream: Final[StreamName] = name
+        self._process = os.getpid()
         self._painter = painter
         self._real = real
 
@@ -71,6 +71,9 @@ class RecordedStream(io.TextIOBase):
     def write(self, text: str) -> int:
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        if os.getpid() != self._process:  # a forked child: its memory is its own, the descriptor is not
+            os.write(self.fileno(), text.encode("utf-8", "replace"))
+            return len(text)
         if self._painter.is_current():
             self._real(text)
             return len(text)
@@ -110,8 +113,8 @@ class _Bytes(io.RawIOBase):
 class FileDescriptors:
     """File descriptors 0, 1 and 2 while user code runs: nothing to read, and two files to write to.
 
-    ``os.system``, subprocesses and C code write there, past Python's streams. `drain` moves what they wrote so far to the
-    recorder, so it stands before what Python writes next.
+    ``os.system``, subprocesses and C code write there, past Python's streams. The recorder takes what they wrote so far
+    before it takes what Python writes next.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -119,7 +122,6 @@ class FileDescriptors:
         self._saved: dict[int, int] = {}
         self._files: dict[StreamName, tuple[IO[bytes], Any]] = {}
         self._undo = ExitStack()
-        self._reading = threading.RLock()
 
     def __enter__(self) -> Self:
         _flush_c()
@@ -136,21 +138,19 @@ class FileDescriptors:
             undo.callback(os.close, nothing)
             self._redirect(0, nothing, undo)
             self._undo = undo.pop_all()
+        self._recorder.follow(self._drain)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         _flush_c()
-        self.drain()
-        with self._reading:
-            self._files = {}
+        self._recorder.follow(None)
         self._undo.close()
 
-    def drain(self) -> None:
-        """Move what was written so far to the recorder."""
-        with self._reading:
-            for name, (reader, decoder) in self._files.items():
-                if data := reader.read():
-                    self._recorder.append(name, decoder.decode(data))
+    def _drain(self) -> None:
+        """Move what was written so far to the recorder; it calls this, under its lock."""
+        for name, (reader, decoder) in self._files.items():
+            if data := reader.read():
+                self._recorder.append(name, decoder.decode(data))
 
     def write_through(self, name: StreamName, text: str) -> None:
         """Write to where the descriptor led before, as the host itself does in a terminal."""

@@ -45,12 +45,12 @@ class Painter:
         return threading.current_thread() is self._thread
 
     def stop(self) -> None:
-        """End the thread, after the paint it is in."""
+        """End the thread, after the paint it is in (waited for, for five seconds)."""
         with self._lock:
             self._stopping.set()
         self._changed.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(5.0)
 
     def _main(self) -> None:
         while True:

@@ -138,37 +138,42 @@ class _Run:
 class Recorder:
     """Collects while user code runs. Writes may come from any thread.
 
-    ``before()`` runs ahead of each change (to fetch what subprocesses wrote), ``changed()`` after it.
+    ``changed()`` is called after each change, on the thread that made it.
     """
 
     def __init__(self) -> None:
         self._items: list[_Run | Display] = []
         self._tracebacks: list[tuple[int, str, str]] = []
-        self.before: Callable[[], None] = lambda: None
+        self._fetch: Callable[[], None] = lambda: None
         self.changed: Callable[[], None] = lambda: None
         self._clear_next = False
         self._muted: set[StreamName] = set()
         self._lock = threading.RLock()
         self.closed = False
 
+    def follow(self, fetch: Callable[[], None] | None) -> None:
+        """Have ``fetch()`` `append` what came by other ways, ahead of each change; None fetches once more and ends that."""
+        with self._lock:
+            self._fetch()
+            self._fetch = fetch or (lambda: None)
+
     def write(self, stream: StreamName, text: str) -> None:
         """Text that code wrote to ``stream``."""
         with self._lock:
-            self.before()
+            self._fetch()
             self.append(stream, text)
         self.changed()
 
     def append(self, stream: StreamName, text: str) -> None:
-        """`write`, without asking for what is ahead of it and without telling."""
-        with self._lock:
-            if not text or stream in self._muted:
-                return
-            self._clear_if_due()
-            last = self._items[-1] if self._items else None
-            if not isinstance(last, _Run) or last.stream != stream or last.sealed:
-                last = _Run(stream)
-                self._items.append(last)
-            last.write(text)
+        """`write`, without fetching what is ahead of it and without telling. For `follow` alone."""
+        if not text or stream in self._muted:
+            return
+        self._clear_if_due()
+        last = self._items[-1] if self._items else None
+        if not isinstance(last, _Run) or last.stream != stream or last.sealed:
+            last = _Run(stream)
+            self._items.append(last)
+        last.write(text)
 
     def display(
         self,
@@ -182,7 +187,7 @@ class Recorder:
         """One display, or an update of earlier ones. False when an update names a display that is not in this record."""
         shown = Display(_plain_data(data), dict(metadata), display_id, result)
         with self._lock:
-            self.before()
+            self._fetch()
             if update:
                 places = [i for i, item in enumerate(self._items) if isinstance(item, Display) and item.display_id == display_id]
                 for i in places:
@@ -200,7 +205,7 @@ class Recorder:
     def clear(self, wait: bool = False) -> None:
         """What ``clear_output`` does: forget all so far, or (``wait``) once there is something new."""
         with self._lock:
-            self.before()
+            self._fetch()
             self._clear_next = wait
             if not wait:
                 self._drop_all()
@@ -209,7 +214,7 @@ class Recorder:
     def traceback(self, name: str, text: str) -> None:
         """A traceback that IPython showed. The last one of a run that failed is its error; any other is text."""
         with self._lock:
-            self.before()
+            self._fetch()
             self._clear_if_due()
             run = _Run("stderr", sealed=True)
             run.write(text if text.endswith("\n") else text + "\n")
@@ -223,7 +228,7 @@ class Recorder:
     def snapshot(self, status: Status = "running", error: BaseException | None = None, hint: str = "") -> Recording:
         """The record so far. ``error`` is what ended the run, if anything did; ``hint`` is put behind its traceback."""
         with self._lock:
-            self.before()
+            self._fetch()
             items = list(self._items)
             if error is None:
                 return Recording(status, _frozen(items))

@@ -77,7 +77,6 @@ def run_user_code(shell: Any, host: UserCodeHost, code: str, on_change: Callable
     error: BaseException | None = None
     try:
         with _kept_state(shell), FileDescriptors(recorder) as descriptors, ExitStack() as stack:
-            recorder.before = descriptors.drain
             _redirect(shell, host, recorder, painter, descriptors, code, stack)
             try:
                 with host.user_code():
@@ -106,13 +105,13 @@ def _recording(recorder: Recorder, error: BaseException | None, interrupted: boo
 @contextmanager
 def _kept_state(shell: Any) -> Iterator[None]:
     """What a nested run_cell overwrites, put back: the outer result, payloads, the last traceback, recorded outputs."""
-    hook, payloads, count = shell.displayhook, shell.payload_manager._payload, shell.execution_count
+    hook, payloads, count = shell.displayhook, shell.payload_manager, shell.execution_count
     outputs = getattr(shell.history_manager, "outputs", {})
-    kept = hook.exec_result, list(payloads), getattr(shell, "_last_traceback", None), list(outputs.get(count, ()))
+    kept = hook.exec_result, list(payloads._payload), getattr(shell, "_last_traceback", None), list(outputs.get(count, ()))
     try:
         yield
     finally:
-        hook.exec_result, payloads[:], shell._last_traceback = kept[:3]
+        hook.exec_result, payloads._payload, shell._last_traceback = kept[:3]
         outputs.pop(count, None)
         if kept[3]:
             outputs[count] = kept[3]
