@@ -11,6 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, Literal, NoReturn
 
 import msgspec
@@ -20,7 +21,9 @@ from plan_mode_nb.exceptions import FormatError
 from plan_mode_nb.log.events import Draft, Event, Replace
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Event).decode
+_decoder = msgspec.json.Decoder(Event)
+_decode, _decode_lines = _decoder.decode, _decoder.decode_lines
+_BATCH = 512
 _FAULTS = (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError)
 SAFE_INTEGER = 2**53 - 1
 """JavaScript's largest safe integer: beyond it dsh could not read the number back unchanged."""
@@ -68,14 +71,33 @@ def decode_all(lines: Iterable[str]) -> list[Event]:
     Raises:
         FormatError: at the first line that is not an event or not the next one.
     """
-    events = []
-    for seq, line in enumerate(lines):
-        event = decode(line, at=seq + 1)
-        if event.seq != seq:
-            raise FormatError(f"line {seq + 1}: expected seq {seq}, found {event.seq}", line=seq + 1)
-        _share(event)
-        events.append(event)
+    events: list[Event] = []
+    waiting = iter(lines)
+    while batch := list(islice(waiting, _BATCH)):
+        for event in _decode_batch(batch, len(events)):
+            if event.seq != len(events):
+                at = len(events) + 1
+                raise FormatError(f"line {at}: expected seq {at - 1}, found {event.seq}", line=at)
+            _share(event)
+            events.append(event)
     return events
+
+
+def _decode_batch(lines: list[str], first: int) -> list[Event]:
+    """The events of lines ``first`` and on: in one call where all of them are plain, else one by one for the exact error."""
+    try:
+        events = _decode_lines("\n".join(lines))
+    except _FAULTS:
+        events = []
+    if len(events) == len(lines) and all(map(_is_plain, events)):
+        return events
+    return [decode(line, at=first + place) for place, line in enumerate(lines, start=1)]
+
+
+def _is_plain(event: Event) -> bool:
+    """Whether nothing about an event needs a closer look at its line (see :func:`decode`)."""
+    is_small = 0 <= event.seq <= SAFE_INTEGER and -SAFE_INTEGER <= event.time <= SAFE_INTEGER
+    return is_small and event.ignorable is not False and not isinstance(event.surface_op, Replace)
 
 
 def _share(event: Event) -> None:

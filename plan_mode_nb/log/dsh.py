@@ -16,7 +16,10 @@ from plan_mode_nb.log import codec
 from plan_mode_nb.log.events import Event, Header
 from plan_mode_nb.log.headers import read_header
 from plan_mode_nb.log.legacy import Upgrade
-from plan_mode_nb.log.packed import Malformed, expand, is_packed
+from plan_mode_nb.log.packed import TAGS, Malformed, expand, is_packed
+
+_PACKED = tuple(f'{{"type":"{tag}"'.encode() for tag in TAGS)
+"""How the writer begins a packed row. A row that begins otherwise and is one is found too, after it failed to be an event."""
 
 
 @dataclass(frozen=True)
@@ -135,17 +138,19 @@ class _Unparsable(ValueError):
 
 def _events(row: bytes, number: int) -> list[Event] | FormatError:
     """The events of one row; a FormatError when it is JSON but no event."""
-    try:
-        return [codec.decode(row, at=number, lone="keep")]
-    except FormatError as error:
-        fault = error
-    value = _parsed(row)
-    if is_packed(value):
+    fault = None
+    if not row.startswith(_PACKED):
         try:
-            return expand(value)
-        except Malformed as malformed:
-            raise _Unparsable(f"a packed row is malformed: {malformed}") from None
-    return fault
+            return [codec.decode(row, at=number, lone="keep")]
+        except FormatError as error:
+            fault = error
+    value = _parsed(row)
+    if not is_packed(value):
+        return fault or _events(b" " + row, number)
+    try:
+        return expand(value)
+    except Malformed as malformed:
+        raise _Unparsable(f"a packed row is malformed: {malformed}") from None
 
 
 def _parsed(row: bytes) -> Any:

@@ -77,7 +77,8 @@ def _blocks(message: dict[str, Any]) -> list[Any]:
 
 
 def _step(data: dict[str, Any]) -> None:
-    _integer(data, "turn", "step")
+    if type(data.get("turn")) is not int or type(data.get("step")) is not int:  # the common case, without a loop
+        _integer(data, "turn", "step")
 
 
 def _turn_end(data: dict[str, Any]) -> None:
