@@ -69,11 +69,11 @@ def _classify(error: Exception, route: Route, status: int | None) -> tuple[str, 
         case pai.ModelUnavailableError() | pai.ModelServerError():
             return "SERVER", f"{route.name} failed on its side{told}: run the cell again in a moment. It said: {_said(error, route)}"
         case pai.ModelRequestTimeout():
-            return "TIMEOUT", f"{route.name} gave no whole answer in {error.timeout:g} s: try again, or raise the setting `timeout`."
+            return "TIMEOUT", f"{route.name} gave no whole answer in {error.timeout:g} s: ask for less at once, or choose a faster model."
         case pai.ModelTimeoutError():
             if error.phase == "connect":
                 return "TRANSPORT", _unreachable(route)
-            return "TIMEOUT", f"{route.name} fell silent: try again, or raise the setting `idle_timeout`."
+            return "TIMEOUT", f"{route.name} fell silent: run the cell again, or raise PlanAgent.request_timeout."
         case pai.ModelConnectionError():
             if error.phase == "connect":
                 return "TRANSPORT", _unreachable(route)

@@ -1,7 +1,8 @@
 """A recording that a person can answer otherwise: the demo's model.
 
 A recorded conversation says which answer came after which tool result. When the person decides otherwise than the recording did (approves
-the first plan, say), the next answer is the nearest one that followed a result of that kind. The words of the answers stay the recorded ones.
+the first plan, say), the next answer is the nearest one that followed a result of that kind. The words of the answers stay the recorded
+ones.
 """
 
 from __future__ import annotations

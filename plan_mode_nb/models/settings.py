@@ -18,14 +18,15 @@ EFFORTS: tuple[str, ...] = get_args(ReasoningEffort)
 class ModelSettings:
     """What a person may set for a model; None: the provider's own default.
 
-    ``timeout`` bounds one whole request and ``idle_timeout`` the wait for its next byte, in seconds. Five minutes of silence is what
-    deepseek-harness allows: a model may think, and a local one read a long prompt, for minutes before it says a word.
+    ``timeout`` bounds one whole request and ``idle_timeout`` the wait for its next byte (the host's ``PlanAgent.request_timeout``), in
+    seconds. Silence is what a dead server looks like; five minutes of it is what deepseek-harness allows, because a model may think, and a
+    local one read a long prompt, before it says a word. The whole may take long: a model on a processor writes a few words a second.
     """
 
     temperature: float | None = None
     max_tokens: int | None = None
     reasoning_effort: ReasoningEffort | None = None
-    timeout: float = 600.0
+    timeout: float = 1800.0
     idle_timeout: float = 300.0
 
     def config(self) -> dict[str, Any]:

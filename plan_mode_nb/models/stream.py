@@ -33,7 +33,7 @@ from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.models.failures import one_line
 from plan_mode_nb.models.state import PartState, envelope
 
-BROKE_OFF = "the answer broke off before its end; run the cell again"
+BROKE_OFF = "The answer broke off before its end: run the cell again."
 
 
 def start(
@@ -93,9 +93,9 @@ class Translator:
         if self._says_finish and unsaid and response.finish_reason != "content_filter":
             raise ModelError(BROKE_OFF, code="TRANSPORT")
         if not self._blocks and response.finish_reason in ("stop", "tool_call"):
-            raise ModelError("the model answered with nothing at all; run the cell again", code="EMPTY_RESPONSE")
+            raise ModelError("The model answered with nothing at all: run the cell again.", code="EMPTY_RESPONSE")
         if not self._visible and response.finish_reason == "stop":
-            raise ModelError("the model answered with blank text; run the cell again", code="EMPTY_RESPONSE")
+            raise ModelError("The model answered with blank text: run the cell again.", code="EMPTY_RESPONSE")
         yield Finish(self._kind(response), self._state(response))
 
     def _text(self, index: int, text: str) -> Iterator[Chunk]:
@@ -129,10 +129,10 @@ class Translator:
                 return "tool-calls" if self._called else "stop"
             case "content_filter":
                 said = (response.provider_details or {}).get("refusal")
-                why = f"the model declined to answer ({one_line(said)})" if said else "the provider's content filter stopped the answer"
-                raise ModelError(f"{why}; rephrase the request", code="CONTENT_FILTER")
+                why = f"The model declined to answer ({one_line(said)})" if said else "The provider's content filter stopped the answer"
+                raise ModelError(f"{why}: rephrase the request.", code="CONTENT_FILTER")
             case "error":
-                raise ModelError("the provider failed in the middle of the answer; run the cell again", code="SERVER")
+                raise ModelError("The provider failed in the middle of the answer: run the cell again.", code="SERVER")
             case None:
                 raise ModelError(BROKE_OFF, code="TRANSPORT")
 

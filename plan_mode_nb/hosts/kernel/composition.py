@@ -88,7 +88,7 @@ class Composition:
 
     def _choose(self, name: str | None) -> Choice:
         agent = self.settings.agent
-        settings = {**agent.model_settings(), "timeout": agent.request_timeout}
+        settings = {**agent.model_settings(), "idle_timeout": agent.request_timeout}
         # A key given after the last turn must count, so the keys are part of what a choice was made for; never their values.
         keys = tuple(sorted(key for key in os.environ if key.endswith(("_API_KEY", "_BASE_URL"))))
         made_for = (name, tuple(sorted(settings.items())), keys)
