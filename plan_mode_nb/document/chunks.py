@@ -100,6 +100,7 @@ class _Reader:
             self._sort(key, ours[key])
 
     def document(self) -> Document:
+        """What was read, with the problems found on the way."""
         gone = Document(stripped=self.stripped)
         headers = {each: value for each, value in self.index.get("sessions", {}).items() if not gone.is_stripped(each)}
         for session_id in [*headers, *(each for each in self.chunks if each not in headers and not gone.is_stripped(each))]:

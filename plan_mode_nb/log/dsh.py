@@ -95,6 +95,7 @@ class _Reader:
         self._upgrade = Upgrade(header.id)
 
     def read(self, row: bytes, number: int) -> None:
+        """Take one row; ``number``: its line in the file, from 1."""
         if self.issue is not None:
             if _ends_turn(row):
                 raise FormatError(f"{self.issue}, and turns ended after it; restore the file from a copy", line=self.issue.line)

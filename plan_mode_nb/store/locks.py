@@ -1,4 +1,7 @@
-"""Who still writes a file: an advisory lock that ends with its process, so that a killed kernel's journal is known to be free."""
+"""Who still writes a file: an advisory lock that ends with its process, so that a killed kernel's journal is known to be free.
+
+Windows needs none: it refuses to rename or delete a file that is open elsewhere, and that refusal is what is looked for.
+"""
 
 from __future__ import annotations
 
@@ -7,38 +10,33 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-if sys.platform == "win32":
-
-    def lock(handle: int) -> None:
-        """Nothing to do: Windows refuses to delete a file that is open elsewhere."""
-
-    def is_locked(path: Path) -> bool:
-        """Whether a running process writes the file: it cannot be renamed to itself then."""
-        try:
-            os.rename(path, path)
-        except PermissionError:
-            return True
-        return False
-
-else:
+if sys.platform != "win32":
     import fcntl
 
-    def lock(handle: int) -> None:
-        """Mark an open file as written by this process until it closes it or dies."""
+
+def lock(handle: int) -> None:
+    """Mark an open file as written by this process until it closes it or dies."""
+    if sys.platform != "win32":
         # A file system without locks refuses; is_locked then says that every file there is in use, so none is ever removed by mistake.
         with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX)
 
-    def is_locked(path: Path) -> bool:
-        """Whether a running process (or this one) writes the file. A file that is gone is written by nobody."""
-        try:
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-        except FileNotFoundError:
+
+def is_locked(path: Path) -> bool:
+    """Whether a running process (or this one) writes the file. A file that is gone is written by nobody."""
+    try:
+        if sys.platform == "win32":
+            os.rename(path, path)
             return False
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(handle)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
         return False
+    except PermissionError:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
