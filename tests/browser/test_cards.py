@@ -215,10 +215,10 @@ def test_a_review_is_reached_and_decided_by_keyboard_alone(shown: Shown) -> None
     page, card = shown("review")
     card.get_by_role("region", name="Plan").focus()
     order = []
-    for _ in range(4):
+    for _ in range(5):
         page.page.keyboard.press("Tab")
         order.append(page.js("() => document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent"))
-    assert order == ["Feedback", "Discuss", "Keep planning", "Approve"]
+    assert order == ["Feedback", "Discuss", "Save plan", "Keep planning", "Approve"]
     page.page.keyboard.press(" ")
     assert acts(page, 1)[0]["answers"][0]["selected"] == ["Approve"]
 

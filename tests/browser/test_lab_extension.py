@@ -29,7 +29,7 @@ def append(page: NotebookPage, code: str) -> dict[str, Any]:
 
 def test_the_log_lands_in_the_notebooks_metadata_and_in_the_saved_file(notebook: Open) -> None:
     page = loaded(notebook)
-    assert append(page, "plan_mode(0, True), '{\"é\":\"計😀\"}'") == {"length": 2}
+    assert append(page, 'plan_mode(0, True), \'{"é":"計😀"}\'') == {"length": 2}
     wanted = {
         "plan_mode_nb": {"format": 1, "agents": {"main": "s1"}, "sessions": {"s1": {"version": 0, "id": "s1"}}},
         "plan_mode_nb/s1/0000000": page.value("link.lines"),
@@ -41,7 +41,7 @@ def test_the_log_lands_in_the_notebooks_metadata_and_in_the_saved_file(notebook:
 
 def test_batches_continue_chunks_and_repeats_change_nothing(notebook: Open) -> None:
     page = loaded(notebook)
-    page.run("big = ['{\"n\":%d,\"text\":\"%s\"}' % (i, '😀' * (37 * i % 900)) for i in range(150)]")
+    page.run('big = [\'{"n":%d,"text":"%s"}\' % (i, \'😀\' * (37 * i % 900)) for i in range(150)]')
     assert append(page, "*big[:40]") == {"length": 40}
     assert append(page, "*big[40:]") == {"length": 150}
     before = page.metadata()
@@ -94,6 +94,16 @@ def test_the_page_says_hello_to_the_kernels_hello_and_after_a_reload(notebook: O
     again = page.value_until("link.of('hello')", lambda hellos: len(hellos) >= 2)[-1]
     assert (again["path"], again["session"], again["length"]) == (page.name, "s1", 2)
     assert again["from"] != first["from"]
+
+
+def test_a_page_that_the_kernel_does_not_know_yet_says_hello_as_soon_as_it_hears_it(notebook: Open) -> None:
+    page = loaded(notebook)
+    page.value_until("link.of('hello')", lambda hellos: len(hellos) == 1)
+    page.save()
+    page.reload()  # nothing in the metadata, so it stays silent
+    page.run("link.plan(False)")
+    hellos = page.value_until("link.of('hello')", lambda hellos: len(hellos) == 2)
+    assert hellos[0]["from"] != hellos[1]["from"] == page.value("link.home()")
 
 
 def test_a_notebook_without_plan_mode_sends_the_kernel_nothing_and_stays_clean(notebook: Open) -> None:
@@ -173,7 +183,7 @@ def test_during_an_ordinary_cell_the_chip_says_when(notebook: Open) -> None:
 
 def test_the_chip_is_right_after_a_kernel_restart_from_the_log_alone(notebook: Open) -> None:
     page = loaded(notebook)
-    append(page, "plan_mode(0, True), '{\"type\":\"plan/selected\",\"seq\":1,\"time\":1,\"data\":{\"active\":false,\"narrate\":true}}'")
+    append(page, 'plan_mode(0, True), \'{"type":"plan/selected","seq":1,"time":1,"data":{"active":false,"narrate":true}}\'')
     page.run("link.plan(False)")  # what is pushed is ahead of the log, and goes with the kernel
     expect(page.chip).to_be_hidden()
     page.restart()
@@ -185,7 +195,7 @@ def test_a_push_stays_in_force_when_an_older_batch_lands(notebook: Open) -> None
     page = loaded(notebook)
     append(page, "plan_mode(0, True)")
     page.run("link.plan(True, False)")
-    append(page, "'{\"type\":\"step/end\",\"seq\":1,\"time\":1,\"data\":{}}'")
+    append(page, '\'{"type":"step/end","seq":1,"time":1,"data":{}}\'')
     expect(page.chip).to_have_text("Plan (off from next step)")
 
 

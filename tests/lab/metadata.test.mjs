@@ -72,6 +72,14 @@ test('an append for another session keeps the first, its header and its events',
   assert.deepEqual([...log.of('s').lines(0)], events);
 });
 
+test('agents that the kernel does not name stay in the index, and so does what this version does not know', () => {
+  const index = { format: 1, agents: { main: 'old', helper: 'h' }, sessions: { old: {} }, later: [1] };
+  const log = new NotebookLog(memory({ plan_mode_nb: index }));
+  log.append(message(0, events.slice(0, 1), []));
+  const { agents, later } = log.store.get('plan_mode_nb');
+  assert.deepEqual([agents, later], [{ main: 's', helper: 'h' }, [1]]);
+});
+
 test('writes that belong together are one transaction, and a refusal opens none', () => {
   let transactions = 0;
   const log = new NotebookLog(memory(), write => {

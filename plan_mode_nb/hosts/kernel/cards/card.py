@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 import anywidget
 import traitlets
 
+from plan_mode_nb.hosts.kernel.cards import assets
 from plan_mode_nb.hosts.kernel.cards.acts import Act, CardKind, read_act
-from plan_mode_nb.hosts.kernel.cards.front_end import FOLDER, joined
 from plan_mode_nb.plan.visible import visible
 
 _logger = logging.getLogger(__name__)
@@ -41,8 +41,8 @@ class Card(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is untyped h
     Closing the widget, and replacing its output by a static bundle when the turn ends, is the host's part.
     """
 
-    _esm = joined()
-    _css = FOLDER / "card.css"
+    _esm = assets.module()
+    _css = assets.style()
 
     kind = traitlets.Enum(get_args(CardKind)).tag(sync=True)
     """Which card: "controls", "review", "question" or "approval". Fixed once it is shown."""

@@ -33,6 +33,8 @@ export class Carrier {
   // As the kernel pushed it, which is ahead of the log within a step.
   /** @type {(PlanState & { session: string }) | null} */ #pushed = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ #timer;
+  // The kernel knows what this page holds; it sends the log to pages that it knows.
+  #greeted = false;
   #writing = false;
   #folding = false;
   /** The choice that was sent and is not yet answered. @type {boolean | null} */ asked = null;
@@ -138,6 +140,7 @@ export class Carrier {
   /** What the kernel said went with it; the log stays. */
   #restarted() {
     this.loaded = false;
+    this.#greeted = false;
     this.#pushed = null;
     this.#answered();
     this.#changed();
@@ -149,7 +152,8 @@ export class Carrier {
    */
   #hello() {
     const concerned = this.loaded || this.log.store.get(ROOT) !== undefined;
-    if (this.context.isReady && concerned) this.#send({ op: 'hello', path: this.context.path, ...this.log.hello() });
+    if (!this.context.isReady || !concerned) return;
+    this.#greeted = this.#send({ op: 'hello', path: this.context.path, ...this.log.hello() });
   }
 
   /** @param {unknown} _ @param {Message} message */
@@ -169,9 +173,9 @@ export class Carrier {
     // One writer: the page that the kernel names. Two would both turn dirty, and of two notebooks on one kernel one
     // would take the other's log.
     const mine = data.to === this.kernel?.clientId;
+    if (data.op === 'hello' || !this.#greeted) this.#hello();
     switch (data.op) {
       case 'hello':
-        this.#hello();
         break;
       case 'plan':
         this.#receivePlan(data);
@@ -204,16 +208,11 @@ export class Carrier {
     this.#fold();
   }
 
-  /** @param {import('@lumino/coreutils').JSONObject} data */
+  /** @param {import('@lumino/coreutils').JSONObject} data @returns {boolean} false: there is no kernel to take it */
   #send(data) {
     const { kernel } = this;
-    if (
-      !kernel ||
-      kernel.isDisposed ||
-      /dead|terminating/.test(kernel.status) ||
-      kernel.connectionStatus === 'disconnected'
-    )
-      return;
+    if (!kernel || kernel.isDisposed || kernel.connectionStatus === 'disconnected') return false;
+    if (/dead|terminating/.test(kernel.status)) return false;
     const message = this.KernelMessage.createMessage({
       msgType: 'comm_msg',
       channel: 'shell',
@@ -223,6 +222,7 @@ export class Carrier {
     });
     // The protocol has its own answers; a restart cancels this one, and a hello follows it.
     kernel.sendShellMessage(message, false, true).done.catch(() => undefined);
+    return true;
   }
 
   /** @param {() => void} write */

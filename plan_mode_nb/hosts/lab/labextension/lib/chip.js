@@ -5,7 +5,8 @@ const CSS = `
 .pmnb-Chip { display: flex; align-items: center; }
 .pmnb-Chip button { display: inline-flex; align-items: center; gap: 5px; height: 20px; padding: 0 9px;
   border-radius: 10px; cursor: pointer; border: 1px solid var(--jp-brand-color1, #1976d2); background: transparent;
-  color: var(--jp-ui-font-color1, #212121);  font: inherit; font-size: var(--jp-ui-font-size1, 13px); line-height: 1; white-space: nowrap; }
+  color: var(--jp-ui-font-color1, #212121); font: inherit; font-size: var(--jp-ui-font-size1, 13px);
+  line-height: 1; white-space: nowrap; }
 .pmnb-Chip button::before { content: ''; width: 7px; height: 7px; border-radius: 50%; box-sizing: border-box;
   border: 1.5px solid var(--jp-brand-color1, #1976d2); }
 .pmnb-Chip button[data-active='true']::before { background: var(--jp-brand-color1, #1976d2); }

@@ -129,7 +129,12 @@ export class SessionLog {
     let { start: key, lines: chunk } = tail;
     let size = chunk.reduce((sum, line) => sum + points(line), 0);
     for (const line of lines.slice(at - start)) {
-      if (size >= SEAL) [key, chunk, size] = [length, [], 0];
+      if (size >= SEAL) {
+        [key, chunk, size] = [length, [], 0];
+        // Beyond a hole: whatever lies there is not ours to replace.
+        if (this.store.get(chunkKey(this.session, key)) !== undefined)
+          return { answer: { diverged: key }, writes: nothing };
+      }
       chunk.push(line);
       writes.set(chunkKey(this.session, key), chunk);
       size += points(line);

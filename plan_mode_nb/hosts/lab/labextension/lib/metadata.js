@@ -124,7 +124,7 @@ export class NotebookLog {
     if (!('length' in answer)) return answer;
     const known = JSON.stringify(index);
     if (!Object.hasOwn(index.sessions, data.session)) index.sessions[data.session] = data.header;
-    index.agents = data.agents;
+    Object.assign(index.agents, data.agents);
     this.transact(() => {
       for (const [sha, base64] of Object.entries(data.attachments ?? {}))
         if (/^[0-9a-f]{64}$/.test(sha) && this.store.get(attachmentKey(sha)) === undefined)

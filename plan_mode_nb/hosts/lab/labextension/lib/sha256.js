@@ -29,7 +29,14 @@ function compress(state, block, offset) {
     const s1 = ((y >>> 17) | (y << 15)) ^ ((y >>> 19) | (y << 13)) ^ (y >>> 10);
     w[i] = (w[i - 16] + s0 + w[i - 7] + s1) | 0;
   }
-  let [a, b, c, d, e, f, g, h] = state;
+  let a = state[0];
+  let b = state[1];
+  let c = state[2];
+  let d = state[3];
+  let e = state[4];
+  let f = state[5];
+  let g = state[6];
+  let h = state[7];
   for (let i = 0; i < 64; i++) {
     const s1 = ((e >>> 6) | (e << 26)) ^ ((e >>> 11) | (e << 21)) ^ ((e >>> 25) | (e << 7));
     const t1 = (h + s1 + ((e & f) ^ (~e & g)) + K[i] + w[i]) | 0;
@@ -44,14 +51,32 @@ function compress(state, block, offset) {
     b = a;
     a = (t1 + t2) | 0;
   }
-  [a, b, c, d, e, f, g, h].forEach((word, i) => {
-    state[i] = (state[i] + word) | 0;
+  state[0] += a;
+  state[1] += b;
+  state[2] += c;
+  state[3] += d;
+  state[4] += e;
+  state[5] += f;
+  state[6] += g;
+  state[7] += h;
+}
+
+/**
+ * UTF-8, and half a surrogate pair as the three bytes it would have: a hand-edited line is hashed as the kernel does.
+ * @param {string} text
+ */
+function encode(text) {
+  if (!/\p{Surrogate}/u.test(text)) return utf8.encode(text);
+  const parts = text.split(/(\p{Surrogate})/u).map((part, i) => {
+    const code = part.charCodeAt(0);
+    return i % 2 ? [0xe0 | (code >> 12), 0x80 | ((code >> 6) & 0x3f), 0x80 | (code & 0x3f)] : [...utf8.encode(part)];
   });
+  return Uint8Array.from(parts.flat());
 }
 
 /** SHA-256 over the UTF-8 of `text`, as 64 lower-case hex digits. @param {string} text */
 export function sha256(text) {
-  const bytes = utf8.encode(text);
+  const bytes = encode(text);
   const padded = new Uint8Array(((bytes.length + 72) >> 6) << 6);
   padded.set(bytes);
   padded[bytes.length] = 0x80;
