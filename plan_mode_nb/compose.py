@@ -10,7 +10,7 @@ from plan_mode_nb import plan
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Install, Seams
 from plan_mode_nb.agent.shell import Shell
-from plan_mode_nb.features import approval_policy, sandbox_mode, todo
+from plan_mode_nb.features import approval_policy, restart, sandbox_mode, todo
 from plan_mode_nb.features.tools import files, kernel
 
 INSTRUCTIONS = "agent:instructions"
@@ -33,6 +33,7 @@ def notebook(plan_config: plan.PlanModeConfig, instructions: str, shell: Shell, 
         Plugin("python", lambda seams: kernel.install(seams, shell)),
         Plugin("files", lambda seams: files.install(seams, root)),
         Plugin("todo", todo.install),
+        Plugin("restart", restart.install),
         Plugin("plan", lambda seams: plan.install(seams, plan_config)),
         Plugin("sandbox", sandbox_mode.install),
         Plugin("approval", approval_policy.install),

@@ -18,6 +18,7 @@ from plan_mode_nb.agent.projections import Projections
 from plan_mode_nb.agent.prompt import PromptSections
 from plan_mode_nb.agent.questions import Questions
 from plan_mode_nb.agent.redact import Redactions
+from plan_mode_nb.agent.reopening import Reopening
 from plan_mode_nb.agent.tools import ToolRegistry
 
 
@@ -38,6 +39,7 @@ class Seams:
     approvals: Approvals
     permissions: Permissions
     redactions: Redactions
+    reopening: Reopening
     previews: Previews
     commands: CommandRegistry | None
     projections: Projections | None
@@ -57,6 +59,7 @@ class Seams:
             approvals=Approvals(new_id),
             permissions=Permissions(),
             redactions=redactions,
+            reopening=Reopening(),
             previews=Previews(),
             commands=CommandRegistry(new_id, redactions.text) if commands else None,
             projections=Projections() if projections else None,

@@ -13,6 +13,9 @@ from plan_mode_nb.agent.permission import Allowed, UnconfinedRun, Verdict, verdi
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.folds.policies import SANDBOX_MODE
+from plan_mode_nb.log.events import Draft
+from plan_mode_nb.log.session import Session
+from plan_mode_nb.log.vocabulary import draft
 
 SandboxMode = Literal["read-only", "workspace-write", "danger-full-access"]
 _KERNEL: Final = "Code in the kernel process cannot be confined, so each such call needs an approval."
@@ -30,6 +33,11 @@ AXIS: Final[Axis[SandboxMode]] = Axis(
     default="workspace-write",
     strictest="read-only",
 )
+
+
+def _owed(session: Session) -> list[Draft]:
+    """Full access that was granted to another kernel is not granted to this one: a notebook may come from anybody."""
+    return [draft("sandbox/mode", {"mode": AXIS.default})] if AXIS.value(session) == "danger-full-access" else []
 
 
 def install(seams: Seams) -> Undo:
@@ -53,6 +61,7 @@ def install(seams: Seams) -> Undo:
     undo = undo_all(undos)
     try:
         undos.append(seams.permissions.register("sandbox mode", check))
+        undos.append(seams.reopening.register("sandbox mode", _owed))
         if seams.commands is not None:
             undos.append(seams.commands.register(AXIS.make_command()))
     except ValueError:

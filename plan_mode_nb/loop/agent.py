@@ -55,7 +55,7 @@ class LoopAgent:
         events = self.session.events
         owed = closers(events) if self.session.place.turn is not None else []
         if reopened and events and (owed or events[-1].type != "session/end-seed"):
-            owed = [*owed, draft("session/end-seed", {})]
+            owed = [*owed, draft("session/end-seed", {}), *self.seams.reopening.owed(self.session)]
         if owed:
             self.session.owe(owed, time=events[-1].time)
 
