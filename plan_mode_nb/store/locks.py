@@ -25,18 +25,21 @@ def lock(handle: int) -> None:
 def is_locked(path: Path) -> bool:
     """Whether a running process (or this one) writes the file. A file that is gone is written by nobody."""
     try:
-        if sys.platform == "win32":
-            os.rename(path, path)
-            return False
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        _claim(path)
     except FileNotFoundError:
         return False
-    except PermissionError:
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
-    finally:
-        os.close(handle)
     return False
+
+
+def _claim(path: Path) -> None:
+    """Take the file for a moment; OSError where somebody else has it."""
+    if sys.platform == "win32":
+        os.rename(path, path)
+    else:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        finally:
+            os.close(handle)
