@@ -411,13 +411,19 @@ def test_every_card_is_readable_in_both_themes(notebook: Open, theme: Any, shots
     page = notebook("")
     page.run("from cards_kernel import *")
     page.theme(theme)
+    page.run("from plan_mode_nb.render.diff import plan_diff_html; changes = plan_diff_html(PLAN, PLAN.replace('repair', 'mend'))")
     for kind in KINDS:
-        page.run_cell(0, f"show({kind!r})")
+        page.run_cell(0, f"show({kind!r}, diff_html=changes)")
         page.wait_cell(0)
         card = page.page.locator(f".pmnb-card[data-kind={kind}]")
         card.wait_for()
         assert card.evaluate(CONTRAST) == []
         page.page.screenshot(path=shots / f"{kind}-{theme}.png")
+        if kind == "review":
+            button(card, "Changes").click()
+            expect(card.get_by_role("region", name="Changes")).to_contain_text("mend")
+            assert card.evaluate(CONTRAST) == []
+            page.page.screenshot(path=shots / f"changes-{theme}.png")
 
 
 def test_a_card_is_live_again_after_a_page_reload(notebook: Open) -> None:
