@@ -87,7 +87,7 @@ class LogFile:
 
     def __init__(self, path: Path, header: Header, lines: Sequence[str]) -> None:
         """``lines``: the session's list, which grows after each write (``Session.lines``)."""
-        self._path, self._header, self._lines = path, header, lines
+        self._path, self._header, self._lines = path.resolve(), header, lines
         self._appender: Appender | None = None
 
     def write(self, lines: Sequence[str]) -> None:

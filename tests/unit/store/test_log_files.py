@@ -103,6 +103,18 @@ def test_a_terminals_log_grows_and_is_always_a_log(tmp_path: Path) -> None:
     assert read_jsonl(path.read_bytes())[1] == again.lines
 
 
+def test_a_terminals_log_may_be_a_link_that_its_owner_set(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.jsonl", tmp_path / "link.jsonl"
+    real.touch()
+    link.symlink_to(real)
+    made = new_session()
+    made.sink = LogFile(link, made.header, made.lines)
+    made.append(turn_start(1))
+    made.append(turn_end(1))
+    assert link.is_symlink()
+    assert read_jsonl(real.read_bytes())[1] == made.lines
+
+
 def test_any_file_that_holds_a_session_opens(tmp_path: Path) -> None:
     made = session()
     notebook = tmp_path / "n.ipynb"
