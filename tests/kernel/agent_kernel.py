@@ -51,6 +51,7 @@ class AgentKernel:
         }
         self._python, self._route = python, route
         self.kernel = self._start()
+        self._cards_before = 0
         if load:
             self.kernel.must("%load_ext plan_mode_nb")
 
@@ -66,6 +67,24 @@ class AgentKernel:
         """Run a cell."""
         return self.kernel.run(code, timeout)
 
+    def begin(self, *steps: ServerStep) -> Self:
+        """A new session with a model server of its own, in the same kernel."""
+        self.server.close()
+        self.server = LoopbackServer(steps).start()
+        self.kernel.must(f"%env OPENAI_BASE_URL={self.server.url}\n%session new")
+        self._cards_before = self.cards()
+        return self
+
+    def cards(self) -> int:
+        """How many cards that wait for a person there were."""
+        return sum(state.get("kind") in ("review", "question", "approval") for state in self.kernel.comms.values())
+
+    def next_card(self) -> None:
+        """Wait until one more card than in the last call (or in `begin`) was there."""
+        wanted = self._cards_before + 1
+        self.kernel.until(lambda: self.cards() >= wanted, 30)
+        self._cards_before = wanted
+
     def card(self, kind: str) -> str:
         """The youngest card of this kind, waited for; its comm id."""
         return self.kernel.comm(kind=kind)
@@ -75,7 +94,8 @@ class AgentKernel:
         return self.kernel.custom(self.card(kind), content)
 
     def answer(self, label: str, words: str | None = None) -> str:
-        """Answer the plan review that waits."""
+        """Wait for the next plan review, and answer it."""
+        self.next_card()
         given: dict[str, Any] = {"id": "plan-review", "selected": [label]}
         return self.act("review", {"kind": "answer", "answers": [given if words is None else {**given, "custom": words}]})
 

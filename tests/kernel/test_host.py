@@ -21,19 +21,36 @@ Start = Callable[..., AgentKernel]
 
 
 @pytest.fixture
-def start() -> Iterator[Start]:
-    """Start kernels of this interpreter: ``start(steps, **options)``."""
+def fresh_agent() -> Iterator[Start]:
+    """Start kernels that the test may break: ``fresh_agent(*steps, **options)``."""
     with ExitStack() as stack:
         yield lambda *steps, **options: stack.enter_context(AgentKernel(sys.executable, steps, **options))
 
 
-@pytest.fixture(params=["current-main", "current-subshell", "6.29-main", "7.3-main", "7.3-subshell"])
-def anywhere(request: pytest.FixtureRequest) -> Iterator[Start]:
-    """The same on every supported ipykernel and comm route."""
+@pytest.fixture(scope="module")
+def one() -> Iterator[AgentKernel]:
+    with AgentKernel(sys.executable) as agent:
+        yield agent
+
+
+@pytest.fixture
+def start(one: AgentKernel) -> Start:
+    """A new session in a shared kernel of this interpreter: ``start(*steps)``."""
+    return one.begin
+
+
+@pytest.fixture(scope="module", params=["current-main", "current-subshell", "6.29-main", "7.3-main", "7.3-subshell"])
+def each(request: pytest.FixtureRequest) -> Iterator[AgentKernel]:
     name, route = request.param.split("-")
     assert name in ("current", *OTHERS)
-    with ExitStack() as stack:
-        yield lambda *steps, **options: stack.enter_context(AgentKernel(_python(name), steps, route=route, **options))
+    with AgentKernel(_python(name), route=route) as agent:
+        yield agent
+
+
+@pytest.fixture
+def anywhere(each: AgentKernel) -> Start:
+    """The same on every supported ipykernel and comm route."""
+    return each.begin
 
 
 def submit(plan: str = PLAN) -> Any:
@@ -48,7 +65,6 @@ def test_a_plan_is_reviewed_revised_and_approved_before_the_agent_acts(anywhere:
     cell = agent.kernel.send("%plan count the rows")
     agent.answer("Keep planning", "count twice, please")
     assert agent.server.wait_for_requests(2, 15)
-    agent.kernel.until(lambda: sum(state.get("kind") == "review" for state in agent.kernel.comms.values()) == 2)
     agent.answer("Approve")
     ran = agent.kernel.wait(cell, 30)
     assert ran.status == "ok", ran
@@ -135,7 +151,7 @@ def test_an_interrupt_ends_the_cell_closes_the_log_and_leaves_a_usable_kernel(an
     cell = agent.kernel.send("%plan work")
     queued = agent.kernel.send("print('queued')")
     if ready is None:
-        agent.card("review")
+        agent.next_card()
     else:
         agent.kernel.until_shown(cell, ready, 20)
     pressed = agent.kernel.interrupt()
@@ -176,7 +192,7 @@ def test_plan_mode_off_during_a_review_closes_it_as_not_approved(start: Start) -
     """The person leaves by the controls; the review is over, plan mode is off at the next step, with one notice."""
     agent = start(submit(), [say("Left."), usage(1, 1)])
     cell = agent.kernel.send("%plan work")
-    agent.card("review")
+    agent.next_card()
     agent.act("controls", {"kind": "plan", "active": False})
     ran = agent.kernel.wait(cell, 20)
     assert ran.status == "ok", ran
@@ -186,9 +202,9 @@ def test_plan_mode_off_during_a_review_closes_it_as_not_approved(start: Start) -
     assert SECTION not in last[0]["content"]
 
 
-def test_nobody_to_click_fails_closed_at_once(start: Start) -> None:
+def test_nobody_to_click_fails_closed_at_once(fresh_agent: Start) -> None:
     """Without a front end that takes input, a review is unavailable: the turn goes on, nothing is approved."""
-    agent = start(submit(), [say("Then I ask here."), usage(1, 1)], load=False)
+    agent = fresh_agent(submit(), [say("Then I ask here."), usage(1, 1)], load=False)
     agent.kernel.run("%load_ext plan_mode_nb", allow_stdin=False)
     ran = agent.kernel.run("%plan work", allow_stdin=False)
     assert ran.status == "ok", ran
@@ -201,10 +217,11 @@ def test_an_in_kernel_call_asks_first_outside_full_access(start: Start) -> None:
     code = {"code": "ran = True"}
     agent = start([call("python", code)], [call("python", code)], [say("Done."), usage(1, 1)])
     cell = agent.kernel.send("%agent work")
+    agent.next_card()
     agent.act("approval", {"kind": "answer", "answers": [{"id": "approval", "selected": ["Reject"]}]})
     assert agent.server.wait_for_requests(2, 15)
     assert "rejected" in str(agent.server.requests[1].body["messages"][-1]["content"])
-    agent.kernel.until(lambda: sum(state.get("kind") == "approval" for state in agent.kernel.comms.values()) == 2)
+    agent.next_card()
     agent.act("approval", {"kind": "answer", "answers": [{"id": "approval", "selected": ["Allow once"]}]})
     assert agent.kernel.wait(cell, 20).status == "ok"
     assert agent.kernel.must("print(ran)") == "True\n"
@@ -225,7 +242,7 @@ def test_a_turn_is_refused_where_it_cannot_be_shown(start: Start) -> None:
     assert len(agent.server.requests) == 0
 
 
-def test_loading_twice_reloading_and_unloading_leave_one_and_then_none(start: Start) -> None:
+def test_loading_twice_reloading_and_unloading_leave_one_and_then_none(fresh_agent: Start) -> None:
     """One of everything however often it is loaded; after unloading no magic, hook, comm, thread or setting remains."""
     survey = """
 import threading
@@ -237,7 +254,7 @@ print(sum('plan-mode-nb' in t.name for t in threading.enumerate()),
       'plan_mode_nb' in get_comm_manager().comms, sum(type(c).__name__ in ('PlanAgent', 'PlanMode') for c in ip.configurables),
       len(ip.strdispatchers['complete_command'].strs), hasattr(ip, '_plan_mode_nb'))
 """
-    agent = start(load=False)
+    agent = fresh_agent(load=False)
     before = agent.kernel.must(survey)
     agent.kernel.must("%load_ext plan_mode_nb\n%plan")
     loaded = agent.kernel.must(survey)
@@ -247,11 +264,11 @@ print(sum('plan-mode-nb' in t.name for t in threading.enumerate()),
     assert agent.kernel.must(survey) == before
 
 
-def test_a_reload_in_mid_review_fails_the_call_and_ends_the_turn_cleanly(start: Start) -> None:
+def test_a_reload_in_mid_review_fails_the_call_and_ends_the_turn_cleanly(fresh_agent: Start) -> None:
     """The call says to present the plan again; nothing is approved; the kernel goes on."""
-    agent = start(submit(), [say("I present it again."), usage(1, 1)])
+    agent = fresh_agent(submit(), [say("I present it again."), usage(1, 1)])
     cell = agent.kernel.send("%plan work")
-    agent.card("review")
+    agent.next_card()
     agent.kernel.interrupt()
     assert agent.kernel.wait(cell, 10).ename == "KeyboardInterrupt"
     assert agent.run("%reload_ext plan_mode_nb").status == "ok"
@@ -262,10 +279,10 @@ def test_completion_answers_while_a_review_waits(start: Start) -> None:
     """Tab completion and Shift-Tab help still answer in a waiting cell."""
     agent = start(submit(), [say("ok"), usage(1, 1)])
     cell = agent.kernel.send("%plan work")
-    agent.card("review")
+    agent.next_card()
     reply = agent.kernel.reply(agent.kernel.request("complete_request", {"code": "pri", "cursor_pos": 3}))
     assert "print" in reply["matches"]
-    agent.answer("Approve")
+    agent.act("review", {"kind": "answer", "answers": [{"id": "plan-review", "selected": ["Approve"]}]})
     assert agent.kernel.wait(cell, 20).status == "ok"
 
 

@@ -89,8 +89,8 @@ class Composition:
     def _choose(self, name: str | None) -> Choice:
         agent = self.settings.agent
         settings = {**agent.model_settings(), "idle_timeout": agent.request_timeout}
-        # A key given after the last turn must count, so the keys are part of what a choice was made for; never their values.
-        keys = tuple(sorted(key for key in os.environ if key.endswith(("_API_KEY", "_BASE_URL"))))
+        # A key or server given after the last turn must count, so they are part of what a choice was made for; no value is kept.
+        keys = tuple(sorted((key, hash(value)) for key, value in os.environ.items() if key.endswith(("_API_KEY", "_BASE_URL"))))
         made_for = (name, tuple(sorted(settings.items())), keys)
         if made_for not in self._choices:
             self._choices = {made_for: choose(name, os.environ, settings, read_recording=read_recording)}
