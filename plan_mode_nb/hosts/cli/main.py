@@ -46,9 +46,7 @@ def demo(
 @app.command()
 def run(
     notebook: Notebook,
-    timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0.001, help="How long one cell may take; default: no limit.")
-    ] = None,
+    timeout: Annotated[int | None, typer.Option(metavar="SECONDS", min=1, help="How long one cell may take; default: no limit.")] = None,
     kernel: Annotated[str | None, typer.Option(metavar="NAME", help="Which kernel; default: the notebook's.")] = None,
 ) -> None:
     """Execute a notebook in place. The log of its agent lands in its metadata."""
