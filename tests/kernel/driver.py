@@ -227,6 +227,12 @@ class Kernel:
             self.manager.shutdown_kernel(now=False)
         return time.monotonic() - started
 
+    def kill(self) -> None:
+        """``kill -9``, and a new process under the same connection and id, as a server's restart leaves it."""
+        self.manager.restart_kernel(now=True)
+        self.comms.clear()
+        self.must("pass", 60)
+
     def until_ended(self, timeout: float) -> None:
         """Wait until the kernel's process has ended by itself. Raises TimeoutError."""
         process = self.manager.provisioner.process

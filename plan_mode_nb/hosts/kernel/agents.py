@@ -14,8 +14,8 @@ from plan_mode_nb.log.events import Header, SessionId
 from plan_mode_nb.log.session import Session, Sink
 from plan_mode_nb.loop.agent import LoopAgent
 
-MakeSink = Callable[[Session], Sink | None]
-"""Where a session's new lines are kept; None: in memory only."""
+MakeSink = Callable[[str, Session], Sink | None]
+"""Where the new lines of an agent's session are kept; None: in memory only."""
 
 
 def unix_milliseconds() -> int:
@@ -127,7 +127,7 @@ class Agents:
 
     def _take(self, name: str, session: Session, *, reopened: bool) -> LoopAgent:
         composition = self._composition
-        session.sink = self._make_sink(session)
+        session.sink = self._make_sink(name, session)
         agent = LoopAgent(name, session, composition.seams, composition.model, composition.loop_config, reopened=reopened)
         self.by_name[name] = agent
         return agent

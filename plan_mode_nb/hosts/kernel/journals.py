@@ -18,12 +18,18 @@ class Journals:
         self._shell = shell
         self._journals: dict[str, Journal] = {}
 
-    def make(self, session: Session) -> Sink:
-        """The sink of a session: its journal in this kernel."""
+    def make(self, name: str, session: Session) -> Sink:
+        """The sink of a session: its journal in this kernel. ``name``: the agent whose session it is."""
         path = sources.notebook_path(self._shell)
         notebook = None if path is None else str(path)
         journal = Journal(
-            journal_folder(create=False), session.header, session.lines, kernel=kernel_id(self._shell), notebook=notebook, pid=os.getpid()
+            journal_folder(create=False),
+            session.header,
+            session.lines,
+            kernel=kernel_id(self._shell),
+            notebook=notebook,
+            pid=os.getpid(),
+            agent=name,
         )
         self._journals[session.id] = journal
         return journal
