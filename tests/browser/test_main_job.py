@@ -114,7 +114,7 @@ def reopen_without_kernel_and_journals(lab: JupyterServer, notebook: NotebookPag
     return NotebookPage(context, lab, notebook.name)
 
 
-def test_the_demo_runs_is_reviewed_acts_and_survives_reopening(lab: JupyterServer, page: NotebookPage, browser: Browser, shots: Path) -> None:
+def test_the_demo_is_reviewed_acts_and_survives_reopening(lab: JupyterServer, page: NotebookPage, browser: Browser, shots: Path) -> None:
     """With the recording: feedback arrives whole, the approved plan is carried out, and a fresh kernel folds to what was there."""
     run_all(page)
     page.page.get_by_label("Feedback").wait_for(timeout=60_000)
@@ -187,9 +187,10 @@ def test_the_stop_button_of_the_kernel_ends_the_turn(lab: JupyterServer, browser
             approve.wait_for(timeout=30_000)
         else:
             shown = {"stream": "word word", "tool": "going\n"}[where]
-            notebook.until(f"() => JSON.stringify(panel.content.widgets[1].model.outputs.toJSON()).includes({json.dumps(json.dumps(shown)[1:-1])})")
+            notebook.until("shown => JSON.stringify(panel.content.widgets[1].model.outputs).includes(shown)", arg=json.dumps(shown)[1:-1])
         notebook.js("() => { window.jupyterapp.commands.execute('notebook:interrupt-kernel'); }")
-        notebook.until("() => panel.content.widgets[1].model.outputs.toJSON().some(o => o.ename === 'KeyboardInterrupt')", 10_000)
+        stopped = "() => panel.content.widgets[1].model.outputs.toJSON().some(output => output.ename === 'KeyboardInterrupt')"
+        notebook.until(stopped, 10_000)
         assert approve.count() == 0
         notebook.run_cell(3)
         notebook.wait_cell(3)

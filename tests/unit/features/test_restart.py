@@ -71,7 +71,7 @@ def test_a_fork_keeps_its_kernel_and_is_told_nothing() -> None:
 
 
 def test_full_access_ends_with_its_kernel() -> None:
-    """What a person granted to one kernel is not granted to the next; it takes effect with the first new event, and looking writes nothing."""
+    """What a person granted to one kernel is not granted to the next, from the first new event on; looking writes nothing."""
     session = new_session()
     session.append(draft("sandbox/mode", {"mode": "danger-full-access"}))
     reopened = again(session)
