@@ -124,7 +124,7 @@ def test_the_demo_is_reviewed_acts_and_survives_reopening(lab: JupyterServer, pa
     shot(page, shots, "revision")
     approve_revision(page.page)
     page.until(f"() => panel.content.widgets[{SESSION_CELL}].model.outputs.length > 0", 90_000)
-    page.js(f"() => panel.content.scrollToCell(panel.content.widgets[{RESULT_CELL}])")
+    page.page.locator(".jp-OutputArea-output img").last.evaluate("image => image.scrollIntoView({ block: 'center' })")
     shot(page, shots, "result")
     saved = page.save()
     check_outputs(saved)
