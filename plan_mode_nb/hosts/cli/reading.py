@@ -41,8 +41,8 @@ def fold_command(file: Path, *, as_json: bool, at: int | None, session: str | No
 
     opened = open_session(file, session)
     if at is not None and at >= len(opened):
-        end = f"the log ends at event {len(opened) - 1}" if len(opened) else "the log is empty"
-        raise FormatError(f"there is no event {at}: {end}; name an earlier one with --at")
+        last = f"it ends at event {len(opened) - 1}; name that or an earlier one" if len(opened) else "it is empty; leave out --at"
+        raise FormatError(f"{file.name} has no event {at}: {last}")
     summary = fold_summary(opened.header, opened.events if at is None else opened.events[: at + 1])
     if as_json:
         # Machines read this, whatever encoding the terminal has.
