@@ -6,6 +6,7 @@ wait for the event they need, within a deadline; nothing sleeps.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -64,6 +65,7 @@ class JupyterServer:
         self.log: list[str] = []
         self._folder = folder
         self._port = _free_port()
+        self._workspaces = itertools.count()
         self._running = threading.Event()
         self.root.mkdir(parents=True)
         extensions = folder / "share" / "labextensions"
@@ -81,9 +83,10 @@ class JupyterServer:
             raise RuntimeError("the Jupyter server did not start:\n" + "".join(self.log[-30:]))
 
     def url(self, name: str = "") -> str:
-        """Where the notebook ``name`` opens, or the application without one."""
-        page = "lab/tree" if self.app == "lab" else "notebooks"
-        return f"http://127.0.0.1:{self._port}/{page}/{name}?token=t" + ("&reset" if self.app == "lab" else "")
+        """Where the notebook ``name`` opens, or the application without one. Each call names a workspace of its own: Lab restores the
+        notebooks of one workspace in whatever browser opens it next."""
+        page = f"lab/workspaces/{next(self._workspaces)}/tree" if self.app == "lab" else "notebooks"
+        return f"http://127.0.0.1:{self._port}/{page}/{name}?token=t"
 
     def write(self, name: str, *sources: str, metadata: dict[str, Any] | None = None) -> Path:
         """A notebook with these code cells (by default one, empty)."""
