@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -284,3 +285,43 @@ def test_undo_in_a_cell_does_not_take_the_log_back(notebook: Open) -> None:
     append(page, "plan_mode(0, True)")
     page.js("() => { panel.content.widgets[0].model.sharedModel.setSource('typed'); panel.context.model.sharedModel.undo(); }")
     assert "plan_mode_nb/s1/0000000" in page.metadata()
+
+
+# -- with the kernel's own carrier
+
+
+def logged(page: NotebookPage) -> list[Any]:
+    """The events in the page's metadata of the main session, as (type, data)."""
+    metadata = page.metadata()
+    session = metadata["plan_mode_nb"]["agents"]["main"]
+    chunks = [metadata[key] for key in sorted(metadata) if key.startswith(f"plan_mode_nb/{session}/")]
+    events = [json.loads(line) for chunk in chunks for line in chunk]
+    return [(event["type"], event["data"]) for event in events]
+
+
+def test_selecting_by_magic_and_leaving_by_chip_is_one_log_in_the_notebook_and_survives_the_kernel(notebook: Open) -> None:
+    page = notebook("%load_ext plan_mode_nb\n%plan", "%session")
+    page.run_cell(0)
+    page.wait_cell(0)
+    expect(page.chip).to_have_text("Plan ×")
+    page.until("() => panel.context.model.getMetadata('plan_mode_nb') !== undefined")
+    page.chip.click()
+    expect(page.chip).to_be_hidden()
+    page.until("""() => Object.entries(panel.context.model.toJSON().metadata).some(([key, lines]) =>
+      key.startsWith('plan_mode_nb/') && lines.some(line => line.includes('"plan/mode"') && line.includes('"active":false')))""")
+    assert [data["active"] for type, data in logged(page) if type == "plan/mode"] == [True, False]
+    page.command("plan-mode-nb:toggle")
+    expect(page.chip).to_have_text("Plan ×")
+    page.until("() => JSON.stringify(panel.context.model.toJSON().metadata).split('plan/mode').length === 4")
+    before = logged(page)
+    saved = page.save()["metadata"]
+    page.restart()
+    expect(page.chip).to_have_text("Plan ×")
+    page.run_cell(0, "%load_ext plan_mode_nb")
+    page.wait_cell(0)
+    page.run_cell(1)
+    page.wait_cell(1)
+    assert "plan mode    on" in page.outputs(1)[0]["text"]
+    assert logged(page) == before
+    assert {key: saved[key] for key in saved if key.startswith("plan_mode_nb")}.items() <= page.metadata().items()
+    assert page.ours() == []
