@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from plan_mode_nb import plan
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Install, Seams
 from plan_mode_nb.agent.shell import Shell
-from plan_mode_nb.features import approval_policy, restart, sandbox_mode, todo
+from plan_mode_nb.features import approval_policy, restart, retry, sandbox_mode, todo
 from plan_mode_nb.features.tools import files, kernel
 
 INSTRUCTIONS = "agent:instructions"
@@ -26,14 +27,26 @@ class Plugin:
     install: Install
 
 
-def notebook(plan_config: plan.PlanModeConfig, instructions: str, shell: Shell, root: Path) -> tuple[Plugin, ...]:
-    """The composition of a notebook's agent. ``root``: the folder that relative paths of the file tools start from."""
+def notebook(
+    plan_config: plan.PlanModeConfig,
+    instructions: str,
+    shell: Shell,
+    root: Path,
+    *,
+    retries: retry.RetryPolicy = retry.STANDARD,
+    sleep: retry.Sleep = asyncio.sleep,
+) -> tuple[Plugin, ...]:
+    """The composition of a notebook's agent.
+
+    ``root``: the folder that relative paths of the file tools start from. ``sleep``: how a retry waits (a replay does not).
+    """
     return (
         Plugin("instructions", lambda seams: seams.sections.register(INSTRUCTIONS, INSTRUCTIONS_ORDER, lambda context: instructions)),
         Plugin("python", lambda seams: kernel.install(seams, shell)),
         Plugin("files", lambda seams: files.install(seams, root)),
         Plugin("todo", todo.install),
         Plugin("restart", restart.install),
+        Plugin("retry", lambda seams: retry.install(seams, retries, sleep=sleep)),
         Plugin("plan", lambda seams: plan.install(seams, plan_config)),
         Plugin("sandbox", sandbox_mode.install),
         Plugin("approval", approval_policy.install),

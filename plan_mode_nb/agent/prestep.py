@@ -1,21 +1,17 @@
 """The pre-step chain: everybody may add to a proposed step or reject it, before its request is derived.
 
-A listener asks the rest first and acts on their decision: ``decision = await call_next(step)`` comes before every append. About thirty
-lines of our own, because no plugin library has an asynchronous waterfall with explicit places.
+A listener asks the rest first and acts on their decision: ``decision = await call_next(step)`` comes before every append.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from plan_mode_nb.agent.agent import Agent
-from plan_mode_nb.agent.registry import Undo, entered
+from plan_mode_nb.agent.waterfall import PLACES, Place, Waterfall
 from plan_mode_nb.log.messages import Message
-
-Place = Literal["outermost", "default", "innermost"]
-PLACES: tuple[Place, ...] = ("outermost", "default", "innermost")
 
 
 @dataclass
@@ -53,28 +49,20 @@ class Reject:
     reason: str
 
 
-Decision = Enter | Reject
+Decision: TypeAlias = Enter | Reject
 CallNext = Callable[[Step], Awaitable[Decision]]
 Listener = Callable[[Step, CallNext], Awaitable[Decision]]
 
 
-@dataclass
-class PreStepChain:
-    """Listeners by place; within a place the first registered is the outer one."""
+class PreStepChain(Waterfall[Step, Decision]):
+    """Nobody there: a step is accepted as proposed."""
 
-    _listeners: dict[Place, list[tuple[Listener]]] = field(default_factory=lambda: {place: [] for place in PLACES})
-
-    def register(self, listener: Listener, place: Place = "default") -> Undo:
-        """Add a listener; returns the undo."""
-        return entered(self._listeners[place], listener)
+    def __init__(self) -> None:
+        super().__init__(lambda step: Enter(step.messages))
 
     async def propose(self, step: Step) -> Decision:
-        """Ask everybody, outermost first. Nobody there: accepted as proposed."""
-        ordered = [listener for place in PLACES for (listener,) in self._listeners[place]]
+        """Ask everybody, outermost first."""
+        return await self.ask(step)
 
-        async def call(index: int, proposed: Step) -> Decision:
-            if index == len(ordered):
-                return Enter(proposed.messages)
-            return await ordered[index](proposed, lambda rest: call(index + 1, rest))
 
-        return await call(0, step)
+__all__ = ["PLACES", "CallNext", "Decision", "Enter", "Listener", "Place", "PreStepChain", "Reject", "Step"]

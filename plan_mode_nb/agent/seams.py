@@ -19,6 +19,7 @@ from plan_mode_nb.agent.prompt import PromptSections
 from plan_mode_nb.agent.questions import Questions
 from plan_mode_nb.agent.redact import Redactions
 from plan_mode_nb.agent.reopening import Reopening
+from plan_mode_nb.agent.requests import RequestErrorChain
 from plan_mode_nb.agent.tools import ToolRegistry
 
 
@@ -35,6 +36,7 @@ class Seams:
     sections: PromptSections
     tools: ToolRegistry
     pre_step: PreStepChain
+    request_error: RequestErrorChain
     questions: Questions
     approvals: Approvals
     permissions: Permissions
@@ -55,6 +57,7 @@ class Seams:
             sections=PromptSections(),
             tools=ToolRegistry(),
             pre_step=PreStepChain(),
+            request_error=RequestErrorChain(),
             questions=Questions(new_id, redactions.text),
             approvals=Approvals(new_id),
             permissions=Permissions(),

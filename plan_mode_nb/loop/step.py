@@ -10,6 +10,7 @@ from typing import Any, Literal
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.model import Chunk, Finish, Model, ReasoningDelta, Request, TextDelta, UsageChunk
 from plan_mode_nb.agent.previews import Preview
+from plan_mode_nb.agent.requests import FailedRequest, failure_json
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.log.messages import Block, assistant_message
@@ -36,10 +37,10 @@ async def run_step(context: StepContext, model: Model, request: Request) -> Step
     """Stream the answer, log it, run its calls.
 
     Raises:
-        ModelError: the request failed; what was delivered is logged as an interrupted message.
+        ModelError: the request failed for good; what its last attempt delivered is logged as an interrupted message.
         asyncio.CancelledError: the turn was stopped; the log is truthful up to here.
     """
-    answer = await _stream(context, model, request)
+    answer = await _answered(context, model, request)
     message = _log_answer(context, request, answer)
     if answer.finish is not None and answer.finish.kind == "max-tokens":
         return "max-tokens"
@@ -50,8 +51,48 @@ async def run_step(context: StepContext, model: Model, request: Request) -> Step
     return "continue"
 
 
-async def _stream(context: StepContext, model: Model, request: Request) -> Answer:
-    answer, previews, session = Answer(), context.seams.previews, context.agent.session
+async def _answered(context: StepContext, model: Model, request: Request) -> Answer:
+    """The answer of the first attempt that gives a whole one. An attempt that is made again leaves no message (dsh's rule)."""
+    while True:
+        answer, settled = Answer(), False
+        try:
+            await _stream(context, model, request, answer)
+            settled = True
+            return answer
+        except ModelError as error:
+            settled = await _recover(context, request, error)
+            if not settled:
+                raise
+        finally:
+            if not settled:
+                _log_answer(context, request, answer, interrupted=True)
+
+
+async def _recover(context: StepContext, request: Request, error: ModelError) -> bool:
+    """Log the failure and ask whether the same request is made again.
+
+    Raises:
+        asyncio.CancelledError: the turn was stopped meanwhile.
+    """
+    seams, agent = context.seams, context.agent
+    if context.is_stopped():
+        raise asyncio.CancelledError
+    failure = seams.redactions.json(failure_json(error))
+    _append_chunk(context, {"type": "finish", "reason": {"kind": "error", "failure": failure}})
+    failed = FailedRequest(agent, context.turn, context.step, request.config["provider"], error)
+    action = await seams.request_error.ask(failed)
+    if context.is_stopped():
+        raise asyncio.CancelledError
+    return action == "retry"
+
+
+async def _stream(context: StepContext, model: Model, request: Request, answer: Answer) -> None:
+    """One attempt, into ``answer``.
+
+    Raises:
+        ModelError: it failed, or ended without saying that it is whole.
+    """
+    previews, session = context.seams.previews, context.agent.session
     previews.send(Preview(session.id, "start"))
     stream = model.stream(request)
     try:
@@ -67,22 +108,20 @@ async def _stream(context: StepContext, model: Model, request: Request) -> Answe
                     pass
         if context.is_stopped():
             raise asyncio.CancelledError
-    except (Exception, asyncio.CancelledError):
-        _log_answer(context, request, answer, interrupted=True)
-        raise
     finally:
         if isinstance(stream, AsyncGenerator):
             await stream.aclose()
     if answer.finish is None:
-        _log_answer(context, request, answer, interrupted=True)
         raise ModelError("the model's answer broke off; run the cell again", code="TRANSPORT")
-    return answer
 
 
 def _note(context: StepContext, chunk: Chunk) -> None:
     if context.record_chunks or isinstance(chunk, UsageChunk | Finish):
-        data = {"turn": context.turn, "step": context.step, "chunk": chunk_json(chunk)}
-        context.agent.session.append(draft("assistant/chunk", data))
+        _append_chunk(context, chunk_json(chunk))
+
+
+def _append_chunk(context: StepContext, chunk: dict[str, Any]) -> None:
+    context.agent.session.append(draft("assistant/chunk", {"turn": context.turn, "step": context.step, "chunk": chunk}))
 
 
 def _log_answer(context: StepContext, request: Request, answer: Answer, *, interrupted: bool = False) -> list[Block]:
@@ -106,11 +145,11 @@ def _log_answer(context: StepContext, request: Request, answer: Answer, *, inter
 
 
 def _chunk_seqs(context: StepContext) -> list[int]:
-    """The seqs of this step's chunks so far: they follow the request, so looking back stops at the first other event."""
+    """The seqs of the last attempt's chunks: they follow the request or the retry, so looking back stops there."""
     events, seqs = context.agent.session.events, []
     for event in reversed(events):
         if event.type == "assistant/chunk":
             seqs.append(event.seq)
-        elif event.type in ("request/header", "step/start", "user/message"):
+        elif event.type in ("request/header", "request/context", "step/start", "user/message", "llm/retry-started"):
             break
     return seqs[::-1]

@@ -46,11 +46,12 @@ ServerStep: TypeAlias = ServerPart | Sequence[ServerPart] | Callable[[dict[str, 
 
 @dataclass(frozen=True)
 class Received:
-    """One request as it came. ``headers`` in lower case; a key stands in ``authorization`` or ``x-api-key``."""
+    """One request as it came. ``headers`` in lower case; a key stands in ``authorization`` or ``x-api-key``. ``raw``: the body's bytes."""
 
     path: str
     headers: dict[str, str]
     body: dict[str, Any]
+    raw: bytes
 
 
 class LoopbackServer:
@@ -160,9 +161,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """One answer."""
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        raw = self.rfile.read(int(self.headers["content-length"]))
+        body = json.loads(raw)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        number, parts = self._owner.take(Received(self.path, headers, body))
+        number, parts = self._owner.take(Received(self.path, headers, body, raw))
         self._delay = 0.0
         try:
             self._answer(_wire_for(self.path, str(body.get("model")), _signatures(parts)), number, parts)
