@@ -50,7 +50,7 @@ def test_a_request_that_fails_before_any_text_ends_the_turn_in_error_and_leaves_
         bench = Workbench(fail(AUTH))
         end = await bench.ask("go")
         assert end == TurnEnd(1, 1, {"kind": "error", "error": {"message": str(AUTH), "code": "AUTH"}}, str(AUTH))
-        assert bench.types[-4:] == ["user/message", "request/header", "step/end", "turn/end"]
+        assert bench.types[-5:] == ["user/message", "request/header", "assistant/chunk", "step/end", "turn/end"]
         await goes_on(bench)
         assert [m["content"][0]["text"] for m in bench.model.requests[-1].messages] == ["go", "again"]
 
