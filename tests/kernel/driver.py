@@ -90,6 +90,8 @@ class Kernel:
         self._running = True
         spec_argv = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         self.manager = KernelManager()
+        # A kernel that does not end when asked would be killed after this, and pass for one that ended late.
+        self.manager.shutdown_wait_time = 30.0
         self.manager._kernel_spec = KernelSpec(argv=spec_argv, display_name="test", language="python")
         environment = dict(os.environ, PYDEVD_DISABLE_FILE_VALIDATION="1", **(env or {}))
         if path is not None:

@@ -94,18 +94,18 @@ def test_an_agent_that_does_not_stop_is_abandoned_after_the_grace_period(kernel:
     assert ran.ename == "KeyboardInterrupt"
     assert ran.traceback[0].endswith("the agent did not stop within 2 s and was abandoned")
     assert ran.replied_at is not None
-    assert 1.9 < ran.replied_at - pressed < 4
+    assert 1.9 < ran.replied_at - pressed < 15
     assert kernel.must("print(turn(scripted(('python', '1')))[0].text)") == "1\n\n"
     assert kernel.must("before.stop(5); print(B.leftovers())") == "[]\n"
 
 
 def test_a_body_that_fails_while_it_is_being_stopped_still_ends_in_keyboard_interrupt(kernel: Kernel) -> None:
     kernel.must(
-        "import asyncio\nasync def body(t):\n    B.VIEW.put('s', 'in')\n"
+        "import asyncio\nasync def body(t):\n    B.VIEW.put('s', 'inside')\n"
         "    try: await asyncio.sleep(60)\n    finally: raise ValueError('cleanup')"
     )
     sent = kernel.send("go(body)")
-    kernel.until_shown(sent, "in")
+    kernel.until_shown(sent, "inside")
     kernel.interrupt()
     assert kernel.wait(sent).traceback == ["KeyboardInterrupt: agent turn cancelled"]
 
@@ -142,8 +142,8 @@ def test_a_posted_job_runs_and_after_the_cell_has_ended_it_is_refused(kernel: Ke
     [
         ("('text', 3000, .01)", "s05 "),
         ("('ask',)", "waiting for you"),
-        ("('python', 'print(\"in\"); import time; time.sleep(60)')", "in"),
-        ("('python', 'print(\"in\"); import asyncio; await asyncio.sleep(60)')", "in"),
+        ("('python', 'print(\"inside\"); import time; time.sleep(60)')", "inside"),
+        ("('python', 'print(\"inside\"); import asyncio; await asyncio.sleep(60)')", "inside"),
     ],
     ids=["streaming", "review", "synchronous tool", "awaiting tool"],
 )
@@ -151,7 +151,7 @@ def test_a_kernel_shut_down_in_the_middle_of_a_turn_ends_soon(python: str, fresh
     kernel = fresh(python)
     sent = kernel.send(f"go(scripted({body}))")
     kernel.until_shown(sent, seen)
-    assert kernel.shutdown() < 4
+    assert kernel.shutdown() < 20
 
 
 def test_a_shutdown_request_alone_ends_the_turn(python: str, fresh: Callable[..., Kernel]) -> None:
@@ -160,7 +160,7 @@ def test_a_shutdown_request_alone_ends_the_turn(python: str, fresh: Callable[...
     sent = kernel.send("go(scripted(('ask',)))")
     kernel.until_shown(sent, "waiting for you")
     kernel.client.shutdown(restart=False)
-    kernel.until_ended(timeout=6)
+    kernel.until_ended(timeout=20)
 
 
 def test_a_restarted_kernel_runs_turns_again(python: str, fresh: Callable[..., Kernel]) -> None:

@@ -64,9 +64,9 @@ def test_a_kernel_whose_completion_really_awaits_is_driven_to_its_end(kernel: Ke
 
 def test_completion_answers_while_the_tool_awaits(kernel: Kernel) -> None:
     kernel.must("a_long_name = 1")
-    code = "print(\\'in\\'); import asyncio; await asyncio.sleep(60)"
+    code = "print(\\'inside\\'); import asyncio; await asyncio.sleep(60)"
     sent = kernel.send(f"go(scripted(('python', '{code}')))")
-    kernel.until_shown(sent, "in")
+    kernel.until_shown(sent, "inside")
     reply = kernel.reply(kernel.request("complete_request", {"code": "a_long_n", "cursor_pos": 8}))
     assert reply["matches"] == ["a_long_name"]
     kernel.interrupt()

@@ -121,8 +121,8 @@ def test_what_code_may_not_do_in_a_terminal_is_an_error_with_a_sentence(terminal
     [
         ("('text', 3000, .01)", "s05 "),
         ("('sleep', 60)", "sleeping"),
-        ("('python', 'print(\"in\"); import time; time.sleep(60)')", "in"),
-        ("('python', 'print(\"in\"); import asyncio; await asyncio.sleep(60)')", "in"),
+        ("('python', 'print(\"inside\"); import time; time.sleep(60)')", "inside"),
+        ("('python', 'print(\"inside\"); import asyncio; await asyncio.sleep(60)')", "inside"),
     ],
     ids=["streaming", "agent asleep", "synchronous tool", "awaiting tool"],
 )

@@ -19,8 +19,8 @@ MOMENTS = {
         "go(scripted(('python', 'import time\\nfor i in range(600):\\n    print(i); time.sleep(.05)'), ('text', 9, .01)))",
         "\n3",
     ),
-    "one long call": ("go(scripted(('python', 'print(\"in\"); import time; time.sleep(30)')))", "in"),
-    "awaiting tool": ("go(scripted(('python', 'print(\"in\"); import asyncio; await asyncio.sleep(30)')))", "in"),
+    "one long call": ("go(scripted(('python', 'print(\"inside\"); import time; time.sleep(30)')))", "inside"),
+    "awaiting tool": ("go(scripted(('python', 'print(\"inside\"); import asyncio; await asyncio.sleep(30)')))", "inside"),
     "agent asleep": ("go(scripted(('sleep', 60)))", "sleeping"),
     "review waiting": ("go(scripted(('ask',)))", "waiting for you"),
 }
