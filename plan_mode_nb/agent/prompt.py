@@ -35,8 +35,10 @@ class PromptSections:
         """Add a section; returns the undo."""
         return self._sections.register(name, Section(name, order, text))
 
+    def texts(self, context: PromptContext) -> dict[str, str]:
+        """Each section's text by name, by order (ties: first registered first)."""
+        return {section.name: section.text(context) for section in sorted(self._sections, key=lambda section: section.order)}
+
     def assemble(self, context: PromptContext) -> str:
-        """The system prompt: non-empty sections by order (ties: first registered first), a blank line between two."""
-        ordered = sorted(self._sections, key=lambda section: section.order)
-        texts = [section.text(context) for section in ordered]
-        return "\n\n".join(text for text in texts if text)
+        """The system prompt: the sections that are not empty, a blank line between two."""
+        return "\n\n".join(text for text in self.texts(context).values() if text)

@@ -12,14 +12,14 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from plan_mode_nb.agent.tools import Outcome, Presentation, Tool, ToolCall, ToolError, ToolResult, text_result
+from plan_mode_nb.agent.tools import Outcome, Presentation, Replayed, Tool, ToolCall, ToolError, ToolResult, text_result
 
 
 def tool_from(
     function: Callable[..., Any],
     *,
     name: str | None = None,
-    rebuilds: bool = False,
+    replay: Replayed = "played",
     present_call: Callable[[str], Presentation | None] = lambda arguments: None,
 ) -> Tool:
     """Build a tool. The function's docstring is its description; a first parameter annotated ``ToolCall`` receives the call.
@@ -50,7 +50,7 @@ def tool_from(
         result = function(call, **values) if wants_call else function(**values)
         return _outcome(await result if inspect.isawaitable(result) else result)
 
-    return Tool(tool_name, description, _schema(struct), run, rebuilds=rebuilds, present_call=present_call)
+    return Tool(tool_name, description, _schema(struct), run, replay=replay, present_call=present_call)
 
 
 def _field(tool: str, parameter: inspect.Parameter, hints: dict[str, Any]) -> tuple[Any, ...]:

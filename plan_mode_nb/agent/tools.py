@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from plan_mode_nb.agent.agent import Agent
-from plan_mode_nb.agent.registry import Registry, Undo
+from plan_mode_nb.agent.registry import Registry, Undo, entered
 from plan_mode_nb.exceptions import PlanModeError
 from plan_mode_nb.log.events import Draft
 from plan_mode_nb.log.messages import Block, text_block
@@ -73,16 +73,30 @@ class Presentation:
     kind: str = "text"
 
 
+Replayed: TypeAlias = Literal["played", "derived", "rebuilds", "volatile"]
+"""What a replay does with a tool's calls.
+
+``played``: takes the recorded result. ``derived``: runs it again, because result and events follow from the log and the arguments alone.
+``rebuilds``: runs it again, because later cells need what it made, and compares the result. ``volatile``: runs it again, and takes the
+recorded result where the two differ.
+"""
+
+
 @dataclass(frozen=True)
 class Tool:
-    """``run`` never raises: see :meth:`ToolRegistry.run`. ``rebuilds``: a replay runs it again, because later cells need what it made."""
+    """``run`` never raises: see :meth:`ToolRegistry.run`."""
 
     name: str
     description: str
     parameters: dict[str, Any]
     run: Callable[[ToolCall], Awaitable[Outcome]]
-    rebuilds: bool = False
+    replay: Replayed = "played"
     present_call: Callable[[str], Presentation | None] = field(default=lambda arguments: None)
+
+    @property
+    def rebuilds(self) -> bool:
+        """Whether a replay runs it again for what it makes."""
+        return self.replay in ("rebuilds", "volatile")
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -100,11 +114,17 @@ def error_result(message: str, *, name: str = "ToolError", code: str = "TOOL_ERR
     return text_result(f"Error: {message}", is_error=True, error={"name": name, "code": code})
 
 
+RunTool: TypeAlias = Callable[[ToolCall], Awaitable[Outcome]]
+Interceptor: TypeAlias = Callable[[ToolCall, RunTool], Awaitable[Outcome]]
+"""Stands between a call and its tool: gives an outcome of its own, or that of ``await run(call)``. What it raises ends the turn."""
+
+
 class ToolRegistry:
     """Tools by unique name. The schemas depend on what is registered and on nothing else, so their bytes are equal in every state."""
 
     def __init__(self) -> None:
         self._tools: Registry[Tool] = Registry("tool")
+        self._interceptors: list[tuple[Interceptor]] = []
 
     def register(self, tool: Tool) -> Undo:
         """Add a tool; returns the undo."""
@@ -118,8 +138,22 @@ class ToolRegistry:
         """All schemas, in order of registration."""
         return [tool.schema for tool in self._tools]
 
+    def intercept(self, interceptor: Interceptor) -> Undo:
+        """Put somebody between calls and tools; the first registered is the outer one. Returns the undo."""
+        return entered(self._interceptors, interceptor)
+
     async def run(self, call: ToolCall) -> Outcome:
         """Run one call. Every failure becomes a result; an unexpected one is also logged, once, with the call it belonged to."""
+        interceptors = [interceptor for (interceptor,) in self._interceptors]
+
+        async def run(index: int, each: ToolCall) -> Outcome:
+            if index == len(interceptors):
+                return await self._run(each)
+            return await interceptors[index](each, lambda rest: run(index + 1, rest))
+
+        return await run(0, call)
+
+    async def _run(self, call: ToolCall) -> Outcome:
         tool = self.get(call.name)
         if tool is None:
             names: Sequence[str] = self._tools.names()

@@ -50,7 +50,7 @@ def todo_tool() -> Tool:
         )
         return Outcome(text_result(text, value={"todos": written}), (draft("todo/write", {"todos": written}),))
 
-    return tool_from(write, name=TODO_WRITE, present_call=present_call)
+    return tool_from(write, name=TODO_WRITE, replay="derived", present_call=present_call)
 
 
 def _checked(todos: list[Todo]) -> list[dict[str, Any]]:

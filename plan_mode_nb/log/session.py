@@ -73,6 +73,11 @@ class Session:
         """A session without events is still a session: ``session or other`` must not pass it over."""
         return True
 
+    @property
+    def owed(self) -> int:
+        """How many closing events wait for the first new one."""
+        return len(self._owed)
+
     def owe(self, drafts: Sequence[Draft], *, time: int) -> None:
         """Closing events of an interrupted log (``closers(events)``, with the last event's time).
 

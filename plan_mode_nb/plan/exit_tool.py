@@ -48,7 +48,7 @@ class ExitTool:
 
     def tool(self) -> Tool:
         """The tool for a registry."""
-        return Tool(EXIT_PLAN_MODE, DESCRIPTION, PARAMETERS, self.run, present_call=present_call)
+        return Tool(EXIT_PLAN_MODE, DESCRIPTION, PARAMETERS, self.run, replay="derived", present_call=present_call)
 
     def close(self) -> None:
         """The plugin is taken out: reviews in flight fail, and say to present the plan again."""

@@ -46,7 +46,7 @@ def python_tool(seams: Seams, shell: Shell, results: Results) -> Tool:
             raise CallInterrupted(outcome)
         return outcome
 
-    return tool_from(python, name=PYTHON, rebuilds=True, present_call=present_code)
+    return tool_from(python, name=PYTHON, replay="rebuilds", present_call=present_code)
 
 
 def _result(ran: ShellResult, results: Results, attachments: MutableMapping[str, bytes]) -> ToolResult:
