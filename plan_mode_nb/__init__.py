@@ -17,13 +17,13 @@ def load_ipython_extension(shell: Any) -> None:
     Raises:
         UsageError: the configuration cannot work; one sentence that names the key.
     """
-    from plan_mode_nb.hosts.kernel.extension import load
+    from plan_mode_nb.hosts.loading import load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """IPython calls this for ``%unload_ext plan_mode_nb``."""
-    from plan_mode_nb.hosts.kernel.extension import unload
+    from plan_mode_nb.hosts.loading import unload
 
     unload(shell)

@@ -37,6 +37,11 @@ def visible(text: str) -> str:
     return _SUSPECT.sub(_Marks(text).mark, text)
 
 
+def may_hide(text: str) -> bool:
+    """Whether any character is there about which :func:`visible` decides, perhaps by what stands around it."""
+    return not _PLAIN.fullmatch(text) and _SUSPECT.search(text) is not None
+
+
 def visible_line(text: str) -> str:
     """``text`` as one visible line: white space, newlines included, becomes single spaces."""
     return " ".join(visible(text).replace("\r\n", "\n").split())

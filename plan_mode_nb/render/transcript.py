@@ -25,21 +25,33 @@ def timeline(events: Iterable[EventLike], *, clock: Clock | None = None) -> str:
 
     No raw control character of the log reaches the terminal. ``clock`` adds a column of times.
     """
-    asked: dict[str, str] = {}
+    sayings = Sayings()
     lines = []
     step = ""
     for event in events:
         data = mapping(event.data)
         if event.type in ("turn/start", "step/start"):
             step = f"{data.get('turn')}" + (f".{data.get('step')}" if "step" in data else "")
-        say = _LINES.get(event.type)
-        said = say(data, asked) if say is not None else ""
+        said = sayings.of(event)
         if said:
             when = f"{clock(event.time)}  " if clock is not None else ""
-            lines.append(f"{event.seq:>6}  {when}{visible_line(step):<6}{_bounded(said)}")
+            lines.append(f"{event.seq:>6}  {when}{visible_line(step):<6}{said}")
         if event.type == "turn/end":
             step = ""
     return "\n".join(lines)
+
+
+class Sayings:
+    """A log's events in words, given in order: it remembers the names of what is answered later."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, str] = {}
+
+    def of(self, event: EventLike) -> str:
+        """One visible line of at most a hundred characters; "" for an event that is worth none."""
+        say = _LINES.get(event.type)
+        said = say(mapping(event.data), self._asked) if say is not None else ""
+        return _bounded(said) if said else ""
 
 
 def _message(data: Data, asked: dict[str, str]) -> str:

@@ -101,10 +101,24 @@ class LogFile:
             return
         if is_locked(self._path):
             raise StoreError(f"another process writes {self._path}; choose another PlanAgent.log_file")
+        self._require_ours()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         replace(self._path, "".join(f"{line}\n" for line in (header_row(self._header), *self._lines, *lines)).encode(), mode=0o600)
         self._appender = Appender(self._path)
         lock(self._appender.fileno())
+
+    def _require_ours(self) -> None:
+        """What the file holds is to be replaced by this session's log, so it must hold nothing else, nor more of it."""
+        if not self._path.exists() or not self._path.stat().st_size:
+            return
+        try:
+            held = load_jsonl(self._path)
+        except FormatError as error:
+            raise StoreError(f"{self._path} is not written over ({error}); choose another PlanAgent.log_file") from None
+        if held.header.id != self._header.id or held.lines != list(self._lines[: len(held.lines)]):
+            raise StoreError(
+                f"{self._path} was changed by another process since it was read; load the extension again to go on from what it holds"
+            )
 
     def close(self) -> None:
         """Let the file go."""

@@ -33,10 +33,12 @@ def tree(root: Path, files: dict[str, str]) -> Path:
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "__init__.py").write_text("")
+    (package / "__init__.py").write_text('"""IPython loads it."""\n\n\ndef load():\n    import plan_mode_nb.hosts.loading\n')
     for name in (
         "compose",
         "exceptions",
         *(f"plan/{each}" for each in "command config controller exit_tool install review visible".split()),
+        *(f"hosts/{each}" for each in "arrivals front_end loading wake".split()),
     ):
         (package / f"{name}.py").write_text("")
     for name, text in files.items():
@@ -88,6 +90,16 @@ BREACHES = {
     "a new room that nobody placed": ("news.py", "", "- plan_mode_nb.news"),
     "rendering knows the controller": ("render/x.py", "import plan_mode_nb.plan.controller", "render.x -> plan_mode_nb.plan.controller"),
     "a host knows another": ("hosts/cli/x.py", "import plan_mode_nb.hosts.kernel", "plan_mode_nb.hosts.cli.x -> plan_mode_nb.hosts.kernel"),
+    "the terminal knows what joins it": (
+        "hosts/terminal/x.py",
+        "import plan_mode_nb.hosts.loading",
+        "plan_mode_nb.hosts.terminal.x -> plan_mode_nb.hosts.loading",
+    ),
+    "what hosts meet in knows one of them": (
+        "hosts/wake.py",
+        "import plan_mode_nb.hosts.kernel",
+        "plan_mode_nb.hosts.wake -> plan_mode_nb.hosts.kernel",
+    ),
     "the server runs something": ("hosts/server/x.py", "import plan_mode_nb.loop", "plan_mode_nb.hosts.server.x -> plan_mode_nb.loop"),
 }
 

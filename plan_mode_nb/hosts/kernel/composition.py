@@ -12,8 +12,8 @@ from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.agent.shell import Shell
 from plan_mode_nb.compose import compose, notebook
+from plan_mode_nb.hosts.front_end import People
 from plan_mode_nb.hosts.kernel.config import Settings
-from plan_mode_nb.hosts.kernel.providers import CardProvider
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.loop.turn import LoopConfig
 from plan_mode_nb.models.choose import Choice, choose
@@ -22,7 +22,7 @@ from plan_mode_nb.models.choose import Choice, choose
 class Composition:
     """``seams`` stays the same object for the life of the extension; what is registered in it follows the settings."""
 
-    def __init__(self, settings: Settings, shell: Shell, cards: CardProvider) -> None:
+    def __init__(self, settings: Settings, shell: Shell, people: People) -> None:
         """Install everything.
 
         Raises:
@@ -31,7 +31,7 @@ class Composition:
         self.settings = settings
         self.seams = Seams.create()
         self._shell = shell
-        self._cards = cards
+        self._people = people
         self._root = Path.cwd()
         self._installed: Undo = lambda: None
         self._installed_for: tuple[Any, ...] = ()
@@ -53,8 +53,8 @@ class Composition:
         self._installed()
         undos: list[Undo] = [compose(self.seams, notebook(plan_config, instructions, self._shell, self._root))]
         if answers is None:
-            undos.append(self.seams.questions.provide(self._cards))
-            undos.append(self.seams.approvals.provide(self._cards))
+            undos.append(self.seams.questions.provide(self._people))
+            undos.append(self.seams.approvals.provide(self._people))
         else:
             from plan_mode_nb.replay.answers import RecordedAnswers, RecordedApprovals
 

@@ -6,8 +6,7 @@ puts live cards where something waits for the person, and shows streaming text b
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from IPython.display import display
@@ -16,11 +15,11 @@ from plan_mode_nb.agent.approval import ApprovalRequest
 from plan_mode_nb.agent.previews import Preview
 from plan_mode_nb.agent.questions import QuestionRequest
 from plan_mode_nb.folds.plan import PlanState
+from plan_mode_nb.hosts.arrivals import Arrivals
+from plan_mode_nb.hosts.front_end import Recorded, RunningTurn, TurnEnd
 from plan_mode_nb.hosts.kernel import live_cards
 from plan_mode_nb.hosts.kernel.cards.acts import Act
-from plan_mode_nb.hosts.kernel.recorder import Recording
 from plan_mode_nb.hosts.kernel.slots import OutputSlot
-from plan_mode_nb.hosts.kernel.turn import CellTurn, TurnEnd
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.messages import text_block, user_message
 from plan_mode_nb.loop.agent import LoopAgent
@@ -35,14 +34,13 @@ OnAct = Callable[[Act], object]
 
 
 class TurnDisplay:
-    """Satisfies CellView and CardSurface. Events and previews arrive on the agent thread; everything else is the main thread's."""
+    """Satisfies front_end.TurnDisplay and CardSurface. Everything is called on the main thread."""
 
     def __init__(self, host: KernelHost, agent: LoopAgent) -> None:
         self._host = host
         self._agent = agent
         self._view = TurnView(self._title_of)
-        self._began = False
-        self._arrived: deque[Event | Preview] = deque()
+        self._arrivals = Arrivals(agent, self._mark_dirty)
         self._outputs: dict[str, OutputSlot] = {}
         self._streaming: list[OutputSlot] = []
         self._streamed: dict[int, str] = {}
@@ -50,28 +48,24 @@ class TurnDisplay:
         self._asked_at: dict[str, str] = {}
         self._arguments: dict[str, tuple[str, str]] = {}
         self._controls: Any = None
-        self._undos: list[Callable[[], None]] = []
-        self._turn: CellTurn[Any] | None = None
+        self._turn: RunningTurn | None = None
 
     # -- CellView
 
-    def open(self, turn: CellTurn[Any]) -> None:
+    def open(self, turn: RunningTurn) -> None:
         """Listen, and put the controls card at the place of the summary."""
         self._turn = turn
-        session = self._agent.session
-        self._undos = [session.subscribe(self._on_events), self._host.composition.seams.previews.subscribe(self._on_preview)]
+        self._arrivals.open()
         summary = self._outputs[SUMMARY] = OutputSlot()
-        kernel = getattr(self._host.shell, "kernel", None)
-        if kernel is None or not kernel._allow_stdin:
+        if not self._host.shell.kernel._allow_stdin:
             summary.show(self._view.slots[0].bundle)
             return
-        self._controls = live_cards.controls(self._host.plan_state(session), self._on_control)
+        self._controls = live_cards.controls(self._host.plan_state(self._agent.session), self._on_control)
         summary.show_widget(self._controls, "The agent is working. Stop, plan mode and steering are in this card.")
 
     def flush(self) -> None:
         """Show what arrived."""
-        while self._arrived:
-            arrived = self._arrived.popleft()
+        for arrived in self._arrivals.take():
             if isinstance(arrived, Preview):
                 self._preview(arrived)
             else:
@@ -83,8 +77,7 @@ class TurnDisplay:
 
     def close(self, reason: TurnEnd) -> None:
         """Static outputs only: every card becomes its bundle, the controls become the summary."""
-        for undo in self._undos:
-            undo()
+        self._arrivals.close()
         self.flush()
         for key in list(self._cards):
             self._retire(key)
@@ -110,7 +103,7 @@ class TurnDisplay:
 
     # -- user code
 
-    def on_recording(self, call_id: str, recording: Recording | None) -> None:
+    def on_recording(self, call_id: str, recording: Recorded | None) -> None:
         """Code of a call is about to run (None), runs, or has ended: repaint its card; at the end show what it displayed."""
         if self._controls is not None:
             self._controls.busy = recording is None or recording.status == "running"
@@ -126,15 +119,6 @@ class TurnDisplay:
 
     # -- inside
 
-    def _on_events(self, batch: Sequence[Event]) -> None:
-        self._arrived.extend(batch)
-        self._mark_dirty()
-
-    def _on_preview(self, preview: Preview) -> None:
-        if preview.session == self._agent.session.id and preview.kind != "reasoning":
-            self._arrived.append(preview)
-            self._mark_dirty()
-
     def _mark_dirty(self) -> None:
         if self._turn is not None:
             self._turn.mark_dirty()
@@ -146,10 +130,6 @@ class TurnDisplay:
             self._streamed[preview.index] = self._streamed.get(preview.index, "") + preview.text
 
     def _feed(self, event: Event) -> None:
-        # What closes an interrupted log comes with this turn's first event, and belongs to an earlier turn.
-        self._began = self._began or event.type == "turn/start"
-        if not self._began:
-            return
         self._view.feed(event)
         data = event.data
         match event.type:

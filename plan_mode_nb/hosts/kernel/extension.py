@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from plan_mode_nb.exceptions import PlanModeError
+
+if TYPE_CHECKING:
+    from plan_mode_nb.hosts.front_end import FrontEnd
+    from plan_mode_nb.hosts.kernel.host import KernelHost
 
 _ATTRIBUTE = "_plan_mode_nb"
 
 
-def load(shell: Any) -> None:
-    """``%load_ext plan_mode_nb``. Loaded already: nothing is doubled.
+def load(shell: Any, front_end: Callable[[KernelHost], FrontEnd]) -> None:
+    """Make the shell's host, with the front end that ``front_end(host)`` makes. Loaded already: nothing is doubled.
 
     Raises:
         UsageError: the configuration cannot work; one sentence, and nothing of the extension stays.
@@ -23,7 +28,7 @@ def load(shell: Any) -> None:
     if hasattr(shell, _ATTRIBUTE):
         return
     try:
-        host = KernelHost(shell)
+        host = KernelHost(shell, front_end)
     except PlanModeError as error:
         raise UsageError(str(error)) from None
     setattr(shell, _ATTRIBUTE, (host, install_magics(shell, host)))

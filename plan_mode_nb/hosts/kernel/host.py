@@ -12,14 +12,12 @@ from typing import Any, TypeVar
 from plan_mode_nb.agent.commands import CommandCall, CommandResult
 from plan_mode_nb.exceptions import CommandError, HostError, TurnError
 from plan_mode_nb.folds.plan import PLAN, PlanState
+from plan_mode_nb.hosts.front_end import FrontEnd, TurnDisplay
 from plan_mode_nb.hosts.kernel import config, thread
 from plan_mode_nb.hosts.kernel.agents import Agents
 from plan_mode_nb.hosts.kernel.carrier import Carrier
 from plan_mode_nb.hosts.kernel.cell import CurrentCell
 from plan_mode_nb.hosts.kernel.composition import Composition
-from plan_mode_nb.hosts.kernel.display import TurnDisplay
-from plan_mode_nb.hosts.kernel.journals import Journals
-from plan_mode_nb.hosts.kernel.providers import CardProvider
 from plan_mode_nb.hosts.kernel.refusals import one_line, refuse_here
 from plan_mode_nb.hosts.kernel.restore import Restore
 from plan_mode_nb.hosts.kernel.shell import KernelShell
@@ -37,19 +35,20 @@ SETTLE_S = 3.0
 class KernelHost:
     """One per loaded extension. Everything is called on the main thread but where a method says otherwise."""
 
-    def __init__(self, shell: Any) -> None:
+    def __init__(self, shell: Any, front_end: Callable[[KernelHost], FrontEnd]) -> None:
         """Read the settings, install the composition, and say hello to open pages. Nothing is run and nothing restored yet.
+
+        ``front_end(host)`` is called while this host is being made: it may keep it, not use it.
 
         Raises:
             ConfigError: a setting cannot work; nothing of the host stays.
         """
         self.shell = shell
         self.settings = config.load(shell)
-        self.cards = CardProvider(shell)
+        self.front_end = front_end(self)
         self.python = KernelShell(shell)
-        self.composition = Composition(self.settings, self.python, self.cards)
-        self.journals = Journals(shell)
-        self.agents = Agents(self.composition, self.journals.make)
+        self.composition = Composition(self.settings, self.python, self.front_end.people)
+        self.agents = Agents(self.composition, self.front_end.sink)
         self.cell = CurrentCell(shell)
         self._after: deque[Callable[[], None]] = deque()
         self._unwatch: dict[str, Callable[[], None]] = {}
@@ -73,7 +72,7 @@ class KernelHost:
         if active_turn(self.shell) is None:
             self._on_agent(self.agents.dispose)
             thread.drop(self.shell)
-        self.journals.close()
+        self.front_end.close()
 
     # -- what magics, chip and cards call
 
@@ -215,13 +214,14 @@ class KernelHost:
     def _turn(self, agent: LoopAgent) -> None:
         self.composition.refresh()
         agent.config = self.composition.loop_config
-        display = self._display = TurnDisplay(self, agent)
-        self.cards.surface, self.python.watch = display, display.on_recording
+        display = self._display = self.front_end.display(agent)
+        self.python.watch = display.on_recording
         turn: CellTurn[TurnEnd] = CellTurn(self.shell, thread.get(self.shell), lambda running: self._body(running, agent), display)
         try:
             end = turn.run()
         finally:
-            self._display = self.cards.surface = None
+            self._display = None
+            self.front_end.turn_is_over()
             self.python.watch = lambda call_id, recording: None
             while self._after:
                 self._after.popleft()()

@@ -41,8 +41,7 @@ class CardProvider:
     def _place(self) -> tuple[CellTurn[Any], CardSurface] | None:
         """Where a card can be answered now; None in a headless run, where waiting would be for ever."""
         turn = active_turn(self._shell)
-        kernel = getattr(self._shell, "kernel", None)
-        if turn is None or self.surface is None or kernel is None or not kernel._allow_stdin:
+        if turn is None or self.surface is None or not self._shell.kernel._allow_stdin:
             return None
         return turn, self.surface
 

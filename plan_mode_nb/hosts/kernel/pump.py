@@ -11,15 +11,14 @@ import asyncio
 import importlib
 import inspect
 import select
-import socket
 from collections.abc import Callable
-from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, final
 
 from plan_mode_nb.exceptions import HostError
 from plan_mode_nb.hosts.kernel.interrupts import InterruptGate
 from plan_mode_nb.hosts.kernel.own_loop import drive
+from plan_mode_nb.hosts.wake import Wake
 
 __all__ = ["KernelPump", "Pump", "TerminalPump", "Wake", "pump_for"]
 
@@ -34,33 +33,6 @@ UNKNOWN_LAYOUT: Final = (
 # The kernel's event loop keeps only weak references to the messages given back to it.
 _handed_over: set[asyncio.Future[Any]] = set()
 _MALFORMED: Final = (ValueError, KeyError, TypeError, IndexError)
-
-
-@final
-class Wake:
-    """Makes a blocked poll return at once. Callable from any thread and from a signal handler; never blocks or raises."""
-
-    def __init__(self) -> None:
-        self._reader, self._writer = socket.socketpair()
-        self._reader.setblocking(False)
-        self._writer.setblocking(False)
-
-    def __call__(self) -> None:
-        # A full buffer means that a wake-up is already on its way; a closed socket, that nobody waits any more.
-        with suppress(BlockingIOError, OSError):
-            self._writer.send(b"\0")
-
-    def fileno(self) -> int:
-        return self._reader.fileno()
-
-    def clear(self) -> None:
-        with suppress(BlockingIOError):
-            while len(self._reader.recv(4096)) == 4096:
-                pass
-
-    def close(self) -> None:
-        self._reader.close()
-        self._writer.close()
 
 
 class Pump(Protocol):

@@ -11,7 +11,6 @@ from plan_mode_nb.document.document import Document
 from plan_mode_nb.document.reconcile import merge_documents
 from plan_mode_nb.hosts.kernel import sources
 from plan_mode_nb.hosts.kernel.interrupts import InterruptGate
-from plan_mode_nb.hosts.kernel.journals import kernel_id
 from plan_mode_nb.hosts.kernel.pump import Wake, pump_for
 from plan_mode_nb.hosts.kernel.turn import active_turn
 
@@ -41,7 +40,10 @@ class Restore:
         if self._host.agents.is_open:
             return
         kernel = self._kernel
-        if kernel is None or not kernel._allow_stdin:
+        if kernel is None:
+            self._open(self._host.front_end.found())
+            return
+        if not kernel._allow_stdin:
             self._open(Document())
             return
         self._pump_until(lambda: self._host.carrier is None or bool(self._host.carrier.pages), self._patience())
@@ -81,9 +83,7 @@ class Restore:
         return carrier is None or carrier.fetch is None or carrier.fetch.done
 
     def _found(self) -> Document:
-        from plan_mode_nb.store.journal import journal_folder
-
-        found = sources.from_disk(sources.notebook_path(self._host.shell), journal_folder(create=False), kernel_id(self._host.shell))
+        found = self._host.front_end.found()
         fetch = self._host.carrier.fetch if self._host.carrier is not None else None
         if fetch is None:
             return found

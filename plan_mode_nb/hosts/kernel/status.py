@@ -9,7 +9,6 @@ from plan_mode_nb.folds.plan import PLAN, PlanState
 from plan_mode_nb.folds.policies import APPROVAL_POLICY, SANDBOX_MODE
 from plan_mode_nb.folds.turns import TURNS
 from plan_mode_nb.folds.usage import USAGE
-from plan_mode_nb.loop.agent import LoopAgent
 
 if TYPE_CHECKING:
     from plan_mode_nb.hosts.kernel.host import KernelHost
@@ -29,7 +28,7 @@ def status(host: KernelHost) -> str:
         f"model        {_model(host)}",
         f"tokens       {usage.uncached_input:,} in, {usage.cache_read:,} cached, {usage.output:,} out",
         f"size         {len(session)} events, {sum(map(len, session.lines)) / 1000:,.0f} kB",
-        f"stored in    {_stored(host, agent)}",
+        f"stored in    {host.front_end.kept_in(session)}",
         f"sandbox      {mode or 'workspace-write'} (enforcement: none; code in the kernel process cannot be confined)",
         f"approval     {policy or 'ask'}",
     ]
@@ -50,14 +49,3 @@ def _model(host: KernelHost) -> str:
     except PlanModeError as error:
         return str(error)
     return f"{choice.name} ({choice.why})"
-
-
-def _stored(host: KernelHost, agent: LoopAgent) -> str:
-    carrier = host.carrier
-    page = carrier.page if carrier is not None else None
-    where = [f"the metadata of {page.path}" if page is not None else "no notebook yet (no page with the lab extension has said hello)"]
-    sink = agent.session.sink
-    path = getattr(sink, "path", None)
-    if path is not None:
-        where.append(f"the journal {path}")
-    return " and ".join(where)

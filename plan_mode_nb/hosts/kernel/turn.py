@@ -11,9 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 
 from plan_mode_nb.exceptions import HostError, PlanModeError
+from plan_mode_nb.hosts.front_end import CellView, TurnEnd
 from plan_mode_nb.hosts.kernel.interrupts import InterruptGate, interrupt_main_thread
 from plan_mode_nb.hosts.kernel.jobs import CELL_GONE, MainJob, MainJobs
 from plan_mode_nb.hosts.kernel.pump import Pump, Wake, pump_for
@@ -23,22 +24,8 @@ from plan_mode_nb.hosts.kernel.thread import AgentThread
 __all__ = ["CellTurn", "CellView", "TurnEnd", "active_turn"]
 
 T = TypeVar("T")
-TurnEnd = Literal["completed", "interrupted", "failed"]
 
 _ATTRIBUTE: Final = "_plan_mode_nb_turn"
-
-
-class CellView(Protocol):
-    """What shows a turn. Every call comes on the main thread."""
-
-    def open(self, turn: CellTurn[Any]) -> None:
-        """Before the body starts."""
-
-    def flush(self) -> None:
-        """Repaint. Called when `CellTurn.mark_dirty` was, at most ten times a second, and once more before `close`."""
-
-    def close(self, reason: TurnEnd) -> None:
-        """Once, whatever happened: leave static outputs. Comm messages still flow."""
 
 
 @final

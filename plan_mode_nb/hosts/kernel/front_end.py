@@ -1,0 +1,65 @@
+"""The front end of a kernel: a turn is the outputs of its cell, people answer cards, and the log goes by a journal into the notebook."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plan_mode_nb.document.document import Document
+from plan_mode_nb.hosts.front_end import People
+from plan_mode_nb.hosts.kernel import sources
+from plan_mode_nb.hosts.kernel.display import TurnDisplay
+from plan_mode_nb.hosts.kernel.journals import Journals, kernel_id
+from plan_mode_nb.hosts.kernel.providers import CardProvider
+from plan_mode_nb.log.session import Session, Sink
+from plan_mode_nb.loop.agent import LoopAgent
+
+if TYPE_CHECKING:
+    from plan_mode_nb.hosts.kernel.host import KernelHost
+
+
+class CellFrontEnd:
+    """Satisfies FrontEnd."""
+
+    def __init__(self, host: KernelHost) -> None:
+        self._host = host
+        self._cards = CardProvider(host.shell)
+        self._journals = Journals(host.shell)
+
+    @property
+    def people(self) -> People:
+        """The cards."""
+        return self._cards
+
+    def display(self, agent: LoopAgent) -> TurnDisplay:
+        """The outputs of the cell that runs; cards appear among them."""
+        display = TurnDisplay(self._host, agent)
+        self._cards.surface = display
+        return display
+
+    def turn_is_over(self) -> None:
+        """No cell to put a card in."""
+        self._cards.surface = None
+
+    def found(self) -> Document:
+        """The notebook file and the journals that belong to it. What an open page holds comes by the carrier."""
+        from plan_mode_nb.store.journal import journal_folder
+
+        shell = self._host.shell
+        return sources.from_disk(sources.notebook_path(shell), journal_folder(create=False), kernel_id(shell))
+
+    def sink(self, name: str, session: Session) -> Sink:
+        """The session's journal in this kernel."""
+        return self._journals.make(name, session)
+
+    def kept_in(self, session: Session) -> str:
+        """The notebook of the page that writes, and the journal."""
+        page = self._host.carrier.page if self._host.carrier is not None else None
+        where = [f"the metadata of {page.path}" if page is not None else "no notebook yet (no page with the lab extension has said hello)"]
+        path = getattr(session.sink, "path", None)
+        if path is not None:
+            where.append(f"the journal {path}")
+        return " and ".join(where)
+
+    def close(self) -> None:
+        """Let the journals' files go."""
+        self._journals.close()

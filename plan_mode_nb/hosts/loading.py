@@ -1,0 +1,34 @@
+"""Loading into an IPython shell: the one place that knows which front end a shell has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def load(shell: Any) -> None:
+    """``%load_ext plan_mode_nb``, in a kernel or in a terminal. Loaded already: nothing is doubled.
+
+    Raises:
+        UsageError: the configuration cannot work; one sentence, and nothing of the extension stays.
+    """
+    from plan_mode_nb.hosts.kernel import extension
+    from plan_mode_nb.hosts.kernel.host import KernelHost
+
+    if getattr(shell, "kernel", None) is not None:
+        from plan_mode_nb.hosts.kernel.front_end import CellFrontEnd
+
+        extension.load(shell, CellFrontEnd)
+        return
+    from plan_mode_nb.hosts.terminal.front_end import TerminalFrontEnd
+
+    def terminal(host: KernelHost) -> TerminalFrontEnd:
+        return TerminalFrontEnd(lambda: host.settings.agent.log_file)
+
+    extension.load(shell, terminal)
+
+
+def unload(shell: Any) -> None:
+    """``%unload_ext plan_mode_nb``: nothing of the extension stays in the shell; the log stays where it is."""
+    from plan_mode_nb.hosts.kernel import extension
+
+    extension.unload(shell)
