@@ -133,10 +133,13 @@ def test_a_stream_is_closed_when_its_chunk_cannot_be_logged() -> None:
             finally:
                 closed.append(True)
 
-    bench = Workbench()
-    bench.agent.models = lambda name: Odd()
-    end = asyncio.run(bench.ask("go"))
-    assert (end.reason["kind"], closed) == ("error", [True])
+    async def main() -> None:
+        bench = Workbench()
+        bench.agent.models = lambda name: Odd()
+        end = await bench.ask("go")
+        assert (end.reason["kind"], closed) == ("error", [True])
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("error", [ConfigError("no model is called x; choose one with %config"), AUTH])

@@ -21,6 +21,7 @@ from planning import (
 )
 
 from plan_mode_nb.agent.prestep import CallNext, Decision, Enter, Reject, Step
+from plan_mode_nb.agent.requests import FailedRequest, RequestErrorAction
 from plan_mode_nb.exceptions import ModelError, StoreError
 from plan_mode_nb.folds.plan import PlanState
 from plan_mode_nb.log.messages import user_message
@@ -90,6 +91,27 @@ def test_a_stop_that_a_listener_catches_applies_nothing_either() -> None:
         with pytest.raises(asyncio.CancelledError):
             await turn
         assert (modes(bench), PlanMode.get(bench.agent)) == ([], PlanState(False, True))
+
+    asyncio.run(main())
+
+
+def test_a_retry_within_the_step_applies_nothing_and_reuses_its_request() -> None:
+    """Case 14: what is selected while a request fails waits for the next step, as what is selected while it streams does."""
+
+    async def main() -> None:
+        async def again(failed: FailedRequest, call_next: Any) -> RequestErrorAction:
+            PlanMode.set(failed.agent, True)
+            return "retry"
+
+        bench = planned(fail(ModelError("busy", code="SERVER")), call("note", {"text": "x"}), say("ok"))
+        bench.seams.request_error.register(again)
+        await bench.ask("go")
+        first, retried, after = bench.model.requests
+        assert first is retried
+        assert [shows(request) for request in (first, retried, after)] == [False, False, True]
+        switch = bench.events("plan/mode")[0].seq
+        assert bench.session.events[switch - 1].type == "step/end"
+        assert (modes(bench), notices(bench)) == ([True], [ON])
 
     asyncio.run(main())
 

@@ -280,3 +280,20 @@ def test_a_review_that_streams_on_holds_nothing_but_its_own_turn() -> None:
         assert said[1]["text"] == "and check the index"
 
     asyncio.run(main())
+
+
+def test_a_tool_that_somebody_kept_from_before_the_plugin_was_taken_out_never_approves() -> None:
+    """Without its pre-step an approval could never be applied, so it fails and says to present the plan again."""
+
+    async def main() -> None:
+        bench = planning()
+        reviewed(bench, approve())
+        tool = bench.seams.tools.get("exit_plan_mode")
+        assert tool is not None
+        bench.undos[1]()
+        bench.session.append(draft("turn/start", {"turn": 1}), draft("step/start", {"turn": 1, "step": 1}))
+        outcome = await tool.run(ToolCall("exit_plan_mode", '{"plan":"# P\\n\\nx"}', "c", 1, 1, bench.agent))
+        assert outcome.result.is_error
+        assert [event.type for event in outcome.events] == ["question/answered"]
+
+    asyncio.run(main())
