@@ -69,10 +69,13 @@ def _open(path: Path) -> Any:
     parse_notebook(text, path.name)
     if not os.access(path, os.W_OK):
         raise StoreError(f"{path.name} is read-only, and a run is saved in place; make it writable or run a copy")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # cells without ids get some
-        notebook = nbformat.reads(text, as_version=4)
-    fault = next(iter_validate(notebook), None)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # cells without ids get some
+            notebook = nbformat.reads(text, as_version=4)
+        fault = next(iter_validate(notebook), None)
+    except nbformat.ValidationError as error:
+        fault = error
     if fault is not None:
         raise FormatError(f"{path.name} is not a valid notebook ({str(fault).splitlines()[0]}); open it in Jupyter and save it")
     return notebook
