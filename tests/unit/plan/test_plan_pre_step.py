@@ -25,7 +25,7 @@ from plan_mode_nb.agent.requests import FailedRequest, RequestErrorAction
 from plan_mode_nb.exceptions import ModelError, StoreError
 from plan_mode_nb.folds.plan import PlanState
 from plan_mode_nb.log.messages import user_message
-from plan_mode_nb.models.script import fail, hold, say
+from plan_mode_nb.models.script import call, fail, hold, say
 from plan_mode_nb.plan import PlanMode
 
 
