@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import queue
+import select
 import subprocess
 import threading
 import time
@@ -22,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+import zmq
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import KernelManager
 
@@ -87,7 +89,7 @@ class Kernel:
         self._replies: dict[str, tuple[Message, float]] = {}
         self._sent: dict[str, float] = {}
         self._news = threading.Condition()
-        self._running = True
+        self._shell, self._iopub = threading.Lock(), threading.Lock()  # a zmq socket is one thread's at a time
         spec_argv = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         self.manager = KernelManager()
         # A kernel that does not end when asked would be killed after this, and pass for one that ended late.
@@ -105,7 +107,8 @@ class Kernel:
 
     def send(self, code: str, **options: Any) -> str:
         """Send a cell; its message id."""
-        return self._note(self.client.execute(code, **options))
+        with self._shell:
+            return self._note(self.client.execute(code, **options))
 
     def wait(self, message_id: str, timeout: float = 15.0) -> Cell:
         """Wait until the cell has its reply and its idle status. Raises TimeoutError with what there is by then."""
@@ -201,8 +204,14 @@ class Kernel:
         message = self.client.session.msg(kind, content)
         if subshell is not None:
             message["header"]["subshell_id"] = subshell
-        self.client.shell_channel.send(message)
+        with self._shell:
+            self.client.shell_channel.send(message)
         return self._note(message["header"]["msg_id"])
+
+    def send_raw(self, frames: list[bytes]) -> None:
+        """Send anything at all on the shell channel."""
+        with self._shell:
+            self.client.shell_channel.socket.send_multipart(frames)
 
     def reply(self, message_id: str, timeout: float = 10.0) -> Message:
         """The content of the reply to `request`, waited for."""
@@ -224,7 +233,9 @@ class Kernel:
         started = time.monotonic()
         if restart:
             self.manager.restart_kernel(now=False)
+            self._stop_reading()
             self.client.wait_for_ready(timeout=60)
+            self._start_reading()
         else:
             self.manager.shutdown_kernel(now=False)
         return time.monotonic() - started
@@ -244,9 +255,7 @@ class Kernel:
             raise TimeoutError(f"the kernel was still running after {timeout} s") from error
 
     def close(self) -> None:
-        self._running = False
-        for thread in self._threads:
-            thread.join(5)
+        self._stop_reading()
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=True)
         self.manager.cleanup_resources()
@@ -264,12 +273,23 @@ class Kernel:
         self.client = self.manager.client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=timeout)
-        self._threads = [
-            threading.Thread(target=self._read, args=(self.client.get_iopub_msg, self._published), daemon=True),
-            threading.Thread(target=self._read, args=(self.client.get_shell_msg, self._replied), daemon=True),
-        ]
+        self._start_reading()
+
+    def _start_reading(self) -> None:
+        self._running = True
+        channels = (
+            (self._iopub, self.client.iopub_channel, self._published),
+            (self._shell, self.client.shell_channel, self._replied),
+        )
+        self._threads = [threading.Thread(target=self._read, args=channel, daemon=True) for channel in channels]
         for thread in self._threads:
             thread.start()
+
+    def _stop_reading(self) -> None:
+        """Leave the sockets to the caller: two threads must not use one."""
+        self._running = False
+        for thread in self._threads:
+            thread.join(5)
 
     def _make_subshell(self) -> str:
         self.client.control_channel.send(self.client.session.msg("create_subshell_request", {}))
@@ -283,11 +303,17 @@ class Kernel:
         self._sent[message_id] = time.monotonic()
         return message_id
 
-    def _read(self, get: Callable[..., Message], take: Callable[[Message], None]) -> None:
+    def _read(self, lock: threading.Lock, channel: Any, take: Callable[[Message], None]) -> None:
+        arrived = channel.socket.getsockopt(zmq.FD)
         while self._running:
-            try:
-                message = get(timeout=0.2)
-            except queue.Empty:
+            with lock:
+                try:
+                    message = channel.get_msg(timeout=0)
+                except queue.Empty:
+                    message = None
+            if message is None:
+                # Edge-triggered, so it may stay quiet although something is there: look again soon in any case.
+                select.select([arrived], [], [], 0.05)
                 continue
             with self._news:
                 take(message)

@@ -102,7 +102,7 @@ def test_other_requests_wait_for_the_cell_and_keep_their_order(kernel: Kernel) -
 
 def test_a_request_that_nobody_can_read_ends_nothing(kernel: Kernel) -> None:
     with waiting(kernel) as sent:
-        kernel.client.shell_channel.socket.send_multipart([b"<IDS|MSG>", b"no", b"{", b"{", b"{", b"{"])
+        kernel.send_raw([b"<IDS|MSG>", b"no", b"{", b"{", b"{", b"{"])
         kernel.reply(kernel.request("kernel_info_request", {}))
         still_waiting(kernel, sent)
     assert kernel.must("print('next')") == "next\n"
