@@ -11,7 +11,7 @@ from plan_mode_nb import plan
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Install, Seams
 from plan_mode_nb.agent.shell import Shell
-from plan_mode_nb.features import approval_policy, restart, retry, sandbox_mode, todo
+from plan_mode_nb.features import approval_policy, restart, retry, sandbox, todo
 from plan_mode_nb.features.tools import files, kernel
 
 INSTRUCTIONS = "agent:instructions"
@@ -48,7 +48,7 @@ def notebook(
         Plugin("restart", restart.install),
         Plugin("retry", lambda seams: retry.install(seams, retries, sleep=sleep)),
         Plugin("plan", lambda seams: plan.install(seams, plan_config)),
-        Plugin("sandbox", sandbox_mode.install),
+        Plugin("sandbox", sandbox.install),
         Plugin("approval", approval_policy.install),
     )
 

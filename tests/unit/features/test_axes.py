@@ -11,7 +11,7 @@ import pytest
 
 from plan_mode_nb.agent.axis import Axis
 from plan_mode_nb.agent.commands import CommandCall, CommandResult
-from plan_mode_nb.features import approval_policy, sandbox_mode, todo
+from plan_mode_nb.features import approval_policy, sandbox, todo
 from plan_mode_nb.features.tools import files, kernel
 from plan_mode_nb.folds.plan import PLAN
 from plan_mode_nb.folds.policies import APPROVAL_POLICY, SANDBOX_MODE
@@ -22,7 +22,7 @@ from plan_mode_nb.plan import install as install_plan
 from plan_mode_nb.testing.shells import PlainShell
 from plan_mode_nb.testing.workbench import Workbench
 
-AXES: list[Axis[Any]] = [approval_policy.AXIS, sandbox_mode.AXIS]
+AXES: list[Axis[Any]] = [approval_policy.AXIS, sandbox.AXIS]
 SWITCHES = [
     ("plan", ""),
     ("plan", "off"),
@@ -41,7 +41,7 @@ def bench(tmp_path: Any) -> Workbench:
         install=[
             lambda seams: install_plan(seams, PlanModeConfig("Only look.")),
             approval_policy.install,
-            sandbox_mode.install,
+            sandbox.install,
             todo.install,
             lambda seams: files.install(seams, tmp_path),
             lambda seams: kernel.install(seams, PlainShell()),
@@ -115,7 +115,7 @@ class TestEachAxis:
 
     def test_the_undo_takes_command_and_enforcement_out(self, axis: Axis[Any]) -> None:
         """Installed, taken out, installed again."""
-        install = {"approval": approval_policy.install, "sandbox": sandbox_mode.install}[axis.command]
+        install = {"approval": approval_policy.install, "sandbox": sandbox.install}[axis.command]
         bench = Workbench()
         assert bench.seams.commands is not None
         for _ in range(2):
@@ -126,7 +126,7 @@ class TestEachAxis:
 
     def test_installing_twice_is_refused_and_leaves_the_first(self, axis: Axis[Any], bench: Workbench) -> None:
         """Nothing stays half registered."""
-        install = {"approval": approval_policy.install, "sandbox": sandbox_mode.install}[axis.command]
+        install = {"approval": approval_policy.install, "sandbox": sandbox.install}[axis.command]
         with pytest.raises(ValueError, match="already registered"):
             install(bench.seams)
         assert run(bench, axis.command).kind == "success"
@@ -135,8 +135,8 @@ class TestEachAxis:
 def test_both_commands_say_that_code_in_the_kernel_cannot_be_confined() -> None:
     """No mode but the last claims less, and none claims to confine the kernel."""
     for mode in ("read-only", "workspace-write"):
-        assert "Code in the kernel process cannot be confined" in sandbox_mode.AXIS.meanings[mode]
-    assert "without an approval" in sandbox_mode.AXIS.meanings["danger-full-access"]
+        assert "Code in the kernel process cannot be confined" in sandbox.AXIS.meanings[mode]
+    assert "without an approval" in sandbox.AXIS.meanings["danger-full-access"]
 
 
 def states(bench: Workbench) -> dict[str, object]:
@@ -164,7 +164,7 @@ def test_the_order_of_the_last_switches_does_not_matter() -> None:
     ends = []
     for order in itertools.permutations([("plan", ""), ("approval", "never"), ("sandbox", "read-only")]):
         bench = Workbench(
-            install=[lambda seams: install_plan(seams, PlanModeConfig("Only look.")), approval_policy.install, sandbox_mode.install]
+            install=[lambda seams: install_plan(seams, PlanModeConfig("Only look.")), approval_policy.install, sandbox.install]
         )
         for name, args in order:
             run(bench, name, args)

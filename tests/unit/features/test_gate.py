@@ -12,9 +12,9 @@ from plan_mode_nb.agent.approval import ApprovalProvider, ApprovalRequest, Decid
 from plan_mode_nb.agent.permission import Allowed, Permissions
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.agent.tools import ToolCall, ToolError
-from plan_mode_nb.features import approval_policy, sandbox_mode
+from plan_mode_nb.features import approval_policy, sandbox
 from plan_mode_nb.features.approval_policy import ApprovalPolicy
-from plan_mode_nb.features.sandbox_mode import SandboxMode
+from plan_mode_nb.features.sandbox import SandboxMode
 from plan_mode_nb.features.tools import kernel
 from plan_mode_nb.log.vocabulary import draft
 from plan_mode_nb.models.script import call, say
@@ -88,7 +88,7 @@ def gate(mode: SandboxMode | None, policy: ApprovalPolicy | None, answer: Answer
         say("done"),
         install=[
             approval_policy.install,
-            sandbox_mode.install,
+            sandbox.install,
             lambda seams: kernel.install(seams, shell),
             lambda seams: install_plan(seams, PlanModeConfig("Only look.")),
             provide,
@@ -197,7 +197,7 @@ def test_each_call_is_asked_for_on_its_own() -> None:
         say("done"),
         install=[
             approval_policy.install,
-            sandbox_mode.install,
+            sandbox.install,
             lambda seams: kernel.install(seams, shell),
             lambda seams: seams.approvals.provide(provider),
         ],
@@ -221,7 +221,7 @@ def test_a_switch_by_the_person_between_two_calls_holds_for_the_second() -> None
         say("done"),
         install=[
             approval_policy.install,
-            sandbox_mode.install,
+            sandbox.install,
             lambda seams: kernel.install(seams, shell),
             lambda seams: seams.approvals.provide(Tightens()),
         ],
@@ -245,7 +245,7 @@ def test_stopped_while_the_person_is_asked_nothing_runs_and_the_result_says_so()
             call("python", {"code": CODE}),
             install=[
                 approval_policy.install,
-                sandbox_mode.install,
+                sandbox.install,
                 lambda seams: kernel.install(seams, shell),
                 lambda seams: seams.approvals.provide(ScriptedApprovals(wait=forever)),
             ],
@@ -309,7 +309,7 @@ def test_a_policy_that_fails_denies() -> None:
         call("python", {"code": CODE}),
         say("done"),
         install=[
-            sandbox_mode.install,
+            sandbox.install,
             lambda seams: seams.approvals.govern("broken", broken),
             lambda seams: kernel.install(seams, shell),
             lambda seams: seams.approvals.provide(provider),
@@ -327,7 +327,7 @@ def test_without_the_approval_axis_the_person_is_asked() -> None:
         call("python", {"code": CODE}),
         say("done"),
         install=[
-            sandbox_mode.install,
+            sandbox.install,
             lambda seams: kernel.install(seams, shell),
             lambda seams: seams.approvals.provide(provider),
         ],

@@ -10,7 +10,7 @@ import pytest
 from small_images import png
 
 from plan_mode_nb.agent.seams import Seams
-from plan_mode_nb.features import sandbox_mode
+from plan_mode_nb.features import sandbox
 from plan_mode_nb.features.tools import kernel
 from plan_mode_nb.features.tools.cap import Spill
 from plan_mode_nb.log.vocabulary import draft
@@ -28,7 +28,7 @@ def bench_of(shell: PlainShell, *codes: str, spill: Spill | None = None, redact:
     bench = Workbench(
         [call("python", {"code": code}) for code in codes],
         say("done"),
-        install=[redactions, sandbox_mode.install, lambda seams: kernel.install(seams, shell, spill)],
+        install=[redactions, sandbox.install, lambda seams: kernel.install(seams, shell, spill)],
     )
     bench.session.append(draft("sandbox/mode", {"mode": "danger-full-access"}))
     return bench
@@ -94,7 +94,7 @@ def test_the_tool_is_declared_to_rebuild_and_the_others_are_not() -> None:
 def test_wrong_arguments_run_nothing_and_say_what_to_send(arguments: str) -> None:
     """One sentence, code BAD_ARGUMENTS."""
     shell = PlainShell()
-    bench = Workbench(call("python", arguments), say("done"), install=[sandbox_mode.install, lambda seams: kernel.install(seams, shell)])
+    bench = Workbench(call("python", arguments), say("done"), install=[sandbox.install, lambda seams: kernel.install(seams, shell)])
     asyncio.run(bench.ask("go"))
     assert shell.ran == []
     assert bench.events("tool/result")[0].data["error"]["code"] == "BAD_ARGUMENTS"

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from plan_mode_nb.agent.seams import Seams
-from plan_mode_nb.features import restart, sandbox_mode
+from plan_mode_nb.features import restart, sandbox
 from plan_mode_nb.folds.policies import SANDBOX_MODE
 from plan_mode_nb.log.messages import user_message
 from plan_mode_nb.log.session import Session
@@ -21,7 +21,7 @@ from plan_mode_nb.testing.logs import new_session
 def agent_of(session: Session, answers: int, *, reopened: bool = False) -> tuple[LoopAgent, ScriptedModel]:
     seams = Seams.create()
     restart.install(seams)
-    sandbox_mode.install(seams)
+    sandbox.install(seams)
 
     model = ScriptedModel([[say("ok")] for _ in range(answers)])
     return LoopAgent("main", session, seams, lambda name: model, LoopConfig(), reopened=reopened), model
