@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 
@@ -16,8 +17,9 @@ def load(shell: Any) -> None:
 
     if getattr(shell, "kernel", None) is not None:
         from plan_mode_nb.hosts.kernel.front_end import CellFrontEnd
+        from plan_mode_nb.hosts.kernel.strict import Strict, is_asked_for
 
-        extension.load(shell, CellFrontEnd)
+        extension.load(shell, CellFrontEnd, Strict if is_asked_for(os.environ) else None)
         return
     from plan_mode_nb.hosts.terminal.front_end import TerminalFrontEnd
 

@@ -16,6 +16,8 @@ from plan_mode_nb.loop.agent import LoopAgent
 
 MakeSink = Callable[[str, Session], Sink | None]
 """Where the new lines of an agent's session are kept; None: in memory only."""
+NewId = Callable[[str], SessionId]
+"""The id for a new session of an agent."""
 
 
 def unix_milliseconds() -> int:
@@ -26,9 +28,10 @@ def unix_milliseconds() -> int:
 class Agents:
     """``by_name``: the agents that were opened; ``sessions``: every live session by id. Changed on the agent thread only."""
 
-    def __init__(self, composition: Composition, make_sink: MakeSink) -> None:
+    def __init__(self, composition: Composition, make_sink: MakeSink, new_id: NewId = lambda name: SessionId(random_id())) -> None:
         self._composition = composition
         self._make_sink = make_sink
+        self._new_id = new_id
         self._stored: Mapping[str, StoredSession] = {}
         self._names: dict[str, str] = {}
         self.by_name: dict[str, LoopAgent] = {}
@@ -47,18 +50,18 @@ class Agents:
     def get(self, name: str) -> LoopAgent:
         """The agent of that name: live, restored, or new."""
         if name not in self.by_name:
-            session = self._restore(name) or self._new_session()
+            session = self._restore(name) or self._new_session(name)
             self._take(name, session, reopened=session.id in self.restored)
         return self.by_name[name]
 
     def start_new(self, name: str) -> LoopAgent:
         """A new session for an agent; the old one stays in the notebook."""
         self._release(name)
-        return self._take(name, self._new_session(), reopened=False)
+        return self._take(name, self._new_session(name), reopened=False)
 
     def fork(self, name: str, length: int) -> LoopAgent:
         """Go on from the first ``length`` events of an agent's session, in a new session."""
-        child = self.get(name).session.fork(length, id=SessionId(random_id()))
+        child = self.get(name).session.fork(length, id=self._new_id(name))
         self._release(name)
         return self._take(name, child, reopened=False)
 
@@ -75,6 +78,12 @@ class Agents:
         if session is None:
             raise CommandError(self.problems[-1])
         self._release(name)
+        return self._take(name, session, reopened=True)
+
+    def reopen(self, name: str) -> LoopAgent:
+        """Go on with an agent's session as another process would: what was interrupted is closed, and the restart is marked."""
+        session = self.by_name[name].session
+        self.by_name.pop(name).dispose()
         return self._take(name, session, reopened=True)
 
     def take_in(self, name: str, stored: StoredSession) -> LoopAgent:
@@ -121,8 +130,8 @@ class Agents:
         self.restored[session.id] = len(session)
         return session
 
-    def _new_session(self) -> Session:
-        header = Header(id=SessionId(random_id()), created_at=unix_milliseconds(), cwd=os.getcwd())
+    def _new_session(self, name: str) -> Session:
+        header = Header(id=self._new_id(name), created_at=unix_milliseconds(), cwd=os.getcwd())
         return Session(header, clock=unix_milliseconds)
 
     def _take(self, name: str, session: Session, *, reopened: bool) -> LoopAgent:

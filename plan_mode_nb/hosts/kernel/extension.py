@@ -10,12 +10,15 @@ from plan_mode_nb.exceptions import PlanModeError
 if TYPE_CHECKING:
     from plan_mode_nb.hosts.front_end import FrontEnd
     from plan_mode_nb.hosts.kernel.host import KernelHost
+    from plan_mode_nb.hosts.kernel.led import Led
 
 _ATTRIBUTE = "_plan_mode_nb"
 
 
-def load(shell: Any, front_end: Callable[[KernelHost], FrontEnd]) -> None:
+def load(shell: Any, front_end: Callable[[KernelHost], FrontEnd], led: Callable[[KernelHost], Led] | None = None) -> None:
     """Make the shell's host, with the front end that ``front_end(host)`` makes. Loaded already: nothing is doubled.
+
+    ``led(host)`` makes whoever leads its turns; None: nobody does.
 
     Raises:
         UsageError: the configuration cannot work; one sentence, and nothing of the extension stays.
@@ -28,7 +31,7 @@ def load(shell: Any, front_end: Callable[[KernelHost], FrontEnd]) -> None:
     if hasattr(shell, _ATTRIBUTE):
         return
     try:
-        host = KernelHost(shell, front_end)
+        host = KernelHost(shell, front_end) if led is None else KernelHost(shell, front_end, led)
     except PlanModeError as error:
         raise UsageError(str(error)) from None
     setattr(shell, _ATTRIBUTE, (host, install_magics(shell, host)))

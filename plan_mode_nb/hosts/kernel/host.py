@@ -7,23 +7,26 @@ import base64
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from plan_mode_nb.agent.commands import CommandCall, CommandResult
 from plan_mode_nb.exceptions import CommandError, HostError, TurnError
 from plan_mode_nb.folds.plan import PLAN, PlanState
 from plan_mode_nb.hosts.front_end import FrontEnd, TurnDisplay
-from plan_mode_nb.hosts.kernel import config, thread
+from plan_mode_nb.hosts.kernel import config, own_loop, thread
 from plan_mode_nb.hosts.kernel.agents import Agents
 from plan_mode_nb.hosts.kernel.carrier import Carrier
 from plan_mode_nb.hosts.kernel.cell import CurrentCell
 from plan_mode_nb.hosts.kernel.composition import Composition
+from plan_mode_nb.hosts.kernel.led import Led, LedPeople, NotLed
 from plan_mode_nb.hosts.kernel.refusals import one_line, refuse_here
 from plan_mode_nb.hosts.kernel.restore import Restore
 from plan_mode_nb.hosts.kernel.shell import KernelShell
 from plan_mode_nb.hosts.kernel.turn import CellTurn, active_turn
-from plan_mode_nb.log.messages import Block, text_block, user_message
-from plan_mode_nb.log.session import Session
+from plan_mode_nb.log.events import SessionId
+from plan_mode_nb.log.messages import Block, Message, text_block, user_message
+from plan_mode_nb.log.session import Session, Sink
 from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.loop.turn import TurnEnd
 
@@ -35,10 +38,10 @@ SETTLE_S = 3.0
 class KernelHost:
     """One per loaded extension. Everything is called on the main thread but where a method says otherwise."""
 
-    def __init__(self, shell: Any, front_end: Callable[[KernelHost], FrontEnd]) -> None:
+    def __init__(self, shell: Any, front_end: Callable[[KernelHost], FrontEnd], led: Callable[[KernelHost], Led] = NotLed) -> None:
         """Read the settings, install the composition, and say hello to open pages. Nothing is run and nothing restored yet.
 
-        ``front_end(host)`` is called while this host is being made: it may keep it, not use it.
+        ``front_end(host)`` and ``led(host)`` are called while this host is being made: they may keep it, not use it.
 
         Raises:
             ConfigError: a setting cannot work; nothing of the host stays.
@@ -46,16 +49,17 @@ class KernelHost:
         self.shell = shell
         self.settings = config.load(shell)
         self.front_end = front_end(self)
+        self.led = led(self)
         self.python = KernelShell(shell)
-        self.composition = Composition(self.settings, self.python, self.front_end.people)
-        self.agents = Agents(self.composition, self.front_end.sink)
+        self.composition = Composition(self.settings, self.python, LedPeople(self))
+        self.agents = Agents(self.composition, self._sink, self._session_id)
         self.cell = CurrentCell(shell)
         self._after: deque[Callable[[], None]] = deque()
         self._unwatch: dict[str, Callable[[], None]] = {}
         self._acked: asyncio.Event | None = None
         self._display: TurnDisplay | None = None
         shell.configurables.extend([self.settings.agent, self.settings.plan_mode])
-        self.carrier = Carrier(shell, self) if getattr(shell, "kernel", None) is not None else None
+        self.carrier = Carrier(shell, self) if getattr(shell, "kernel", None) is not None and self.led.carries else None
         self.restore = Restore(self)
 
     def close(self) -> None:
@@ -72,6 +76,8 @@ class KernelHost:
         if active_turn(self.shell) is None:
             self._on_agent(self.agents.dispose)
             thread.drop(self.shell)
+            own_loop.drop(self.shell)
+        self.led.close()
         self.front_end.close()
 
     # -- what magics, chip and cards call
@@ -86,16 +92,9 @@ class KernelHost:
         """
         if call_text.strip() or images:
             self._refuse_turn()
-        target = self._agent(agent)
-        commands = self.composition.seams.commands
-        if commands is None:
-            raise one_line(CommandError(f"%{name} is not available: this composition has no commands"))
-        call = CommandCall(target, call_text, tuple(images), literal)
-        result: CommandResult = self._on_agent(lambda: commands.run(name, call, cell=self.cell.reference))
-        if result.kind == "error":
-            raise one_line(CommandError(result.text))
-        if result.turn:
-            self._turn(target)
+        result: CommandResult = self.led.perform(
+            agent, lambda target: self._command(target, name, CommandCall(target, call_text, tuple(images), literal))
+        )
         return result
 
     def message(self, blocks: Sequence[Block], *, agent: str = "main") -> None:
@@ -105,10 +104,8 @@ class KernelHost:
             PlanModeError: it cannot run here, or the turn did not complete; one line.
         """
         self._refuse_turn()
-        target = self._agent(agent)
         message = user_message(list(blocks), id=self.composition.seams.new_id())
-        self._on_agent(lambda: target.inbox.followup(message))
-        self._turn(target)
+        self.led.perform(agent, lambda target: self._message(target, message))
 
     def select(self, active: bool) -> None:
         """A chip, a card or the palette selected plan mode, or left it: the same command as the magic. Safe in a turn's pump."""
@@ -177,6 +174,30 @@ class KernelHost:
 
     # -- inside
 
+    def _session_id(self, name: str) -> SessionId:
+        return self.led.session_id(name)
+
+    def _sink(self, name: str, session: Session) -> Sink | None:
+        return self.led.sink(name, session)
+
+    def _command(self, agent: LoopAgent, name: str, call: CommandCall) -> CommandResult:
+        commands = self.composition.seams.commands
+        if commands is None:
+            raise one_line(CommandError(f"%{name} is not available: this composition has no commands"))
+        target = self.led.ready(agent, "command")
+        result: CommandResult = self._on_agent(lambda: commands.run(name, replace(call, agent=target), cell=self.cell.reference))
+        self.led.done(target)
+        if result.kind == "error":
+            raise one_line(CommandError(result.text))
+        if result.turn:
+            self._turn(self.led.ready(target, "turn"))
+        return result
+
+    def _message(self, agent: LoopAgent, message: Message) -> None:
+        target = self.led.ready(agent, "turn")
+        self._on_agent(lambda: target.inbox.followup(message))
+        self._turn(target)
+
     def _refuse_turn(self) -> None:
         refuse_here(self.shell, busy=active_turn(self.shell) is not None)
         header = getattr(self.shell, "parent_header", None) or {}
@@ -213,8 +234,8 @@ class KernelHost:
 
     def _turn(self, agent: LoopAgent) -> None:
         self.composition.refresh()
-        agent.config = self.composition.loop_config
-        display = self._display = self.front_end.display(agent)
+        agent.config = self.led.config(agent, self.composition.loop_config)
+        display = self._display = self.led.display(agent)
         self.python.watch = display.on_recording
         turn: CellTurn[TurnEnd] = CellTurn(self.shell, thread.get(self.shell), lambda running: self._body(running, agent), display)
         try:
@@ -225,6 +246,7 @@ class KernelHost:
             self.python.watch = lambda call_id, recording: None
             while self._after:
                 self._after.popleft()()
+            self.led.done(agent)
         if end.reason["kind"] not in ("completed", "max-tokens"):
             raise one_line(TurnError(end.sentence))
 
@@ -232,7 +254,7 @@ class KernelHost:
         """On the agent thread: the turn, then the page takes the log, whatever came of the turn."""
         carry = agent.session.subscribe(lambda batch: self._carry(turn, [event.type for event in batch]))
         try:
-            return await agent.run_turn(self.cell.reference)
+            return await self.led.run_turn(agent, self.cell.reference)
         finally:
             carry()
             await self._settle(turn)

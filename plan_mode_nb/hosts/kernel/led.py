@@ -1,0 +1,130 @@
+"""Who leads the turns of a host: nobody, so that cells do as they say, or a recording (``hosts/kernel/strict.py``, ``replaying.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from plan_mode_nb.agent.approval import ApprovalRequest, Decided
+from plan_mode_nb.agent.questions import QuestionRequest, Reply
+from plan_mode_nb.agent.seams import random_id
+from plan_mode_nb.hosts.front_end import People, TurnDisplay
+from plan_mode_nb.log.events import SessionId
+from plan_mode_nb.log.session import Session, Sink
+from plan_mode_nb.loop.agent import LoopAgent
+from plan_mode_nb.loop.turn import LoopConfig, TurnEnd
+
+if TYPE_CHECKING:
+    from plan_mode_nb.hosts.kernel.host import KernelHost
+
+Kind = Literal["command", "turn"]
+
+
+class Led(Protocol):
+    """One per host at a time."""
+
+    @property
+    def people(self) -> People:
+        """Who answers."""
+
+    @property
+    def carries(self) -> bool:
+        """Whether the log goes to pages and clients."""
+
+    def session_id(self, name: str) -> SessionId:
+        """The id of a new session of an agent. On the agent thread."""
+
+    def sink(self, name: str, session: Session) -> Sink | None:
+        """Where a session's new lines go before they count. On the agent thread."""
+
+    def display(self, agent: LoopAgent) -> TurnDisplay:
+        """What shows the next turn."""
+
+    def perform(self, name: str, act: Callable[[LoopAgent], Any]) -> Any:
+        """Do what a cell asks of the agent of that name; main thread."""
+
+    def ready(self, agent: LoopAgent, kind: Kind) -> LoopAgent:
+        """A command or turn comes next; returns the agent that has it. Main thread.
+
+        Raises:
+            ReplayError: something else comes next in the recording.
+        """
+
+    def config(self, agent: LoopAgent, config: LoopConfig) -> LoopConfig:
+        """The loop's configuration for the turn that comes next."""
+
+    async def run_turn(self, agent: LoopAgent, cell: dict[str, str]) -> TurnEnd:
+        """The turn itself, on the agent thread."""
+
+    def done(self, agent: LoopAgent) -> None:
+        """It is over, however it ended. Main thread.
+
+        Raises:
+            ReplayError: it was not as recorded.
+        """
+
+    def close(self) -> None:
+        """The extension is unloaded."""
+
+
+class NotLed:
+    """Cells do as they say."""
+
+    carries = True
+
+    def __init__(self, host: KernelHost) -> None:
+        self._host = host
+
+    @property
+    def people(self) -> People:
+        """The front end's."""
+        return self._host.front_end.people
+
+    def session_id(self, name: str) -> SessionId:
+        """A random one."""
+        return SessionId(random_id())
+
+    def sink(self, name: str, session: Session) -> Sink | None:
+        """The front end's."""
+        return self._host.front_end.sink(name, session)
+
+    def display(self, agent: LoopAgent) -> TurnDisplay:
+        """The front end's."""
+        return self._host.front_end.display(agent)
+
+    def perform(self, name: str, act: Callable[[LoopAgent], Any]) -> Any:
+        """At once, by the agent of that name."""
+        return act(self._host.agent(name))
+
+    def ready(self, agent: LoopAgent, kind: Kind) -> LoopAgent:
+        """Always."""
+        return agent
+
+    def config(self, agent: LoopAgent, config: LoopConfig) -> LoopConfig:
+        """As it is."""
+        return config
+
+    async def run_turn(self, agent: LoopAgent, cell: dict[str, str]) -> TurnEnd:
+        """The agent's."""
+        return await agent.run_turn(cell)
+
+    def done(self, agent: LoopAgent) -> None:
+        """Nothing to compare."""
+
+    def close(self) -> None:
+        """Nothing to let go."""
+
+
+class LedPeople:
+    """Satisfies People: whoever answers at the moment of asking."""
+
+    def __init__(self, host: KernelHost) -> None:
+        self._host = host
+
+    async def ask(self, request: QuestionRequest) -> Reply:
+        """Their reply."""
+        return await self._host.led.people.ask(request)
+
+    async def decide(self, request: ApprovalRequest) -> Decided:
+        """Their decision."""
+        return await self._host.led.people.decide(request)

@@ -1,0 +1,336 @@
+"""A live session led along a recorded one: what comes next, what of it came from outside, and the first difference.
+
+Everything runs on the loop that drives the agent. State is read from the log alone, so a selection or a steer may be fed at any moment in
+which the loop waits, as long as it lands at its recorded place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Generic, TypeVar
+
+from plan_mode_nb.agent.commands import CommandCall
+from plan_mode_nb.agent.model import Request
+from plan_mode_nb.exceptions import ReplayError
+from plan_mode_nb.folds.header import HEADER, canonical
+from plan_mode_nb.folds.history import HISTORY
+from plan_mode_nb.log.events import Draft, Event
+from plan_mode_nb.log.fold import Fold
+from plan_mode_nb.log.session import Session
+from plan_mode_nb.loop.agent import LoopAgent
+from plan_mode_nb.loop.turn import LoopConfig
+from plan_mode_nb.models.recording import RECORDING, RecordedAnswer, recorded_answers
+from plan_mode_nb.replay.compare import Comparison, Difference, short_diff
+from plan_mode_nb.replay.drift import header_difference
+from plan_mode_nb.replay.recorded import Cut, Part, cut_of, is_played
+
+S = TypeVar("S")
+V = TypeVar("V")
+Sections = Callable[[LoopAgent], Mapping[str, str]]
+Stop = Callable[[LoopAgent, dict[str, Any]], None]
+Reopen = Callable[[LoopAgent], LoopAgent]
+_CLOSING: Final = ("tool/result", "step/end", "turn/end")
+
+
+def cancel(agent: LoopAgent, cause: dict[str, Any]) -> None:
+    """Stop the turn where no host has a button of its own."""
+    agent.cancel(cause)
+
+
+class Course:
+    """``difference``: the first one found. ``drifted``: headers that differ by drift alone and were accepted, seq -> the one of now."""
+
+    def __init__(
+        self,
+        recorded: Sequence[Event],
+        session: Session,
+        comparison: Comparison,
+        *,
+        accepts_drift: bool = False,
+        feeds: Callable[[str], bool] = lambda command: True,
+        stop: Stop = cancel,
+    ) -> None:
+        """``session``: what it holds already (a seed) is compared here. ``feeds``: which commands may be fed, by name."""
+        self.recorded = recorded
+        self.session = session
+        self.comparison = comparison
+        self.difference: Difference | None = None
+        self.drifted: dict[int, dict[str, Any]] = {}
+        self.agent: LoopAgent | None = None
+        self.part: Part | None = None
+        self.sections: Sections = lambda agent: {}
+        self.is_volatile = False
+        self._accepts_drift = accepts_drift
+        self._feeds = feeds
+        self._stop = stop
+        self._cut: Cut | None = None
+        self._answers: list[RecordedAnswer] = []
+        self._asked = 0
+        self._header, self._history = _Growing(HEADER), _Growing(HISTORY)
+        self._on_events(session.events)
+        self._undo = session.subscribe(self._on_events)
+
+    def close(self) -> None:
+        """Stop following."""
+        self._undo()
+
+    @property
+    def place(self) -> int:
+        """How far the live session is, what it owes included."""
+        return len(self.session) + self.session.owed
+
+    @property
+    def next(self) -> Event | None:
+        """The recorded event that comes next; None at the end, and once something differs."""
+        return self.recorded[self.place] if self.difference is None and self.place < len(self.recorded) else None
+
+    def check(self) -> None:
+        """Raise the first difference, if there is one.
+
+        Raises:
+            ReplayError: with the difference as a short diff.
+        """
+        if self.difference is not None:
+            found = self.difference
+            what = "drift, not a difference in what happened: " if found.drift else ""
+            raise ReplayError(f"{what}{found.where} is not as recorded\n{short_diff(found.recorded, found.now)}", position=found.where)
+
+    # -- parts
+
+    async def lead(self, agent: LoopAgent, part: Part, reopen: Reopen) -> LoopAgent:
+        """Feed what stands before a part, and make everything ready for it; returns the agent that runs it (a restart gives another)."""
+        self.agent = agent
+        while self.place < part.start and (event := self.next) is not None:
+            if await self._fed(agent, event):
+                continue
+            restart = self._restart(part.start)
+            if restart is None:
+                self._note(Difference(event.seq, f"event {event.seq}, which no cell caused", f"{event.type}", "nothing"))
+            else:
+                self.agent = agent = reopen(agent)
+                if self.place <= restart:
+                    self._note(Difference(event.seq, f"the restart at event {restart}", "what closes the log before it", "nothing"))
+        self.check()
+        self.part, self._asked = part, 0
+        self._cut = cut_of(self.recorded, part)
+        self._answers = recorded_answers(self.recorded[part.start : part.end]) if part.kind == "turn" else []
+        return agent
+
+    def config(self, config: LoopConfig) -> LoopConfig:
+        """A loop's configuration as it was: limits belong to the deployment and are taken from the recording."""
+        part = self.part
+        if part is None:
+            return config
+        events = self.recorded[part.start : part.end]
+        steps = max(1, sum(event.type == "step/start" for event in events))
+        is_limit = part.reason is not None and part.reason.get("error", {}).get("code") == "MAX_STEPS"
+        deltas = any(event.type == "assistant/chunk" and event.data["chunk"]["type"].endswith("-delta") for event in events)
+        return replace(config, max_steps=steps if is_limit else max(steps, config.max_steps), record_chunks=deltas, check="full")
+
+    @property
+    def is_played(self) -> bool:
+        """Whether the part is played event for event (see :func:`is_played`)."""
+        return self.part is not None and is_played(self.recorded, self.part)
+
+    def play(self) -> None:
+        """Append the part as it is recorded."""
+        assert self.part is not None
+        while self.place < self.part.end and self.difference is None:
+            self._append(self.recorded[self.place])
+
+    def arrive(self) -> None:
+        """The part is over.
+
+        Raises:
+            ReplayError: something differs, or the recording goes on.
+        """
+        part = self.part
+        event = self.next
+        if part is not None and event is not None and self.place < part.end:
+            self._note(Difference(event.seq, f"event {event.seq}", f"{event.type}", "nothing: it ended before"))
+        self.check()
+
+    # -- within a turn, at every moment in which the loop waits
+
+    async def feed(self) -> None:
+        """Feed what comes from outside at this place: steers, and commands from a chip or card.
+
+        Raises:
+            ReplayError: something differed before; the turn must not go on.
+        """
+        self.check()
+        while (event := self.next) is not None and self.agent is not None and await self._fed(self.agent, event):
+            pass
+
+    async def _fed(self, agent: LoopAgent, event: Event) -> bool:
+        data = event.data
+        if event.type == "agent/inbox/spliced" and data["target"] == "next-step" and data["inserted"] and not data.get("removedCount"):
+            for message in data["inserted"]:
+                agent.inbox.steer(message)
+            return True
+        if event.type == "command/run" and self._feeds(data["name"]) and not self._opens_a_part(event.seq):
+            commands = agent.seams.commands
+            if commands is None or commands.get(data["name"]) is None:
+                return False
+            await commands.run(data["name"], CommandCall(agent, data["args"]))
+            return True
+        return False
+
+    def _opens_a_part(self, seq: int) -> bool:
+        following = self.recorded[seq + 1] if seq + 1 < len(self.recorded) else None
+        return following is not None and following.type == "notebook/cell"
+
+    def _restart(self, before: int) -> int | None:
+        """The seq of the ``session/end-seed`` that comes next, behind at most what closes an interrupted turn; None where none does."""
+        for seq in range(self.place, before):
+            event = self.recorded[seq]
+            if event.type == "session/end-seed":
+                return seq
+            if event.type not in _CLOSING:
+                return None
+        return None
+
+    @property
+    def stops_here(self) -> bool:
+        """Whether the turn was stopped while the answer that streams now did."""
+        return self._cut is not None and self._cut.place == "answer" and self._asked >= len(self._answers)
+
+    def stops_in(self, call: str) -> bool:
+        """Whether the turn was stopped in this call."""
+        return self._cut is not None and self._cut.place == "call" and self._cut.call == call
+
+    @property
+    def stops_between(self) -> bool:
+        """Whether the turn was stopped after the events so far, before another step."""
+        part = self.part
+        if self._cut is None or self._cut.place != "between" or part is None or self.difference is not None:
+            return False
+        return not any(event.type == "step/start" for event in self.recorded[self.place : part.end])
+
+    async def stop(self) -> None:
+        """Stop the turn as the person did, and wait for it: raises CancelledError."""
+        assert self.agent is not None
+        assert self._cut is not None
+        self._stop(self.agent, self._cut.cause)
+        await asyncio.Event().wait()
+
+    @property
+    def model_config(self) -> Mapping[str, Any]:
+        """The recorded header's: of the one that comes next, else of the last."""
+        event = self.next
+        if event is not None and event.type == "request/header":
+            config: Mapping[str, Any] = event.data["header"]["config"]
+            return config
+        header = self._header.at(self.recorded, self.place)
+        return RECORDING if header is None else header["config"]
+
+    def next_answer(self, request: Request) -> RecordedAnswer:
+        """What the model answered to the request that is made now.
+
+        Raises:
+            ReplayError: the request differs, or none was made here.
+        """
+        self._compare_messages(request)
+        if self._asked >= len(self._answers):
+            self._note(Difference(self.place, "the number of requests", f"{len(self._answers)} in this turn", f"{self._asked + 1}"))
+        self.check()
+        self._asked += 1
+        return self._answers[self._asked - 1]
+
+    def _compare_messages(self, request: Request) -> None:
+        expected = self._history.at(self.recorded, self.place)
+        for number, (before, now) in enumerate(zip(expected, request.messages, strict=False), start=1):
+            found = self.comparison.same(before, now)
+            if found is not None:
+                path, recorded, live = found
+                self._note(Difference(self.place, f"message {number} of the request, {path}", str(recorded), str(live)))
+        if len(expected) != len(request.messages):
+            self._note(Difference(self.place, "the number of messages in the request", str(len(expected)), str(len(request.messages))))
+
+    # -- calls
+
+    def result_of(self, call: str) -> Event | None:
+        """The recorded result of a call whose ``tool/call`` is the last event; None where it has none."""
+        for event in self.recorded[self.place :]:
+            if event.type == "tool/result" and event.data["message"]["source"]["callId"] == call:
+                return event
+            if event.type in ("step/end", "turn/end"):
+                return None
+        return None
+
+    def until(self, result: Event) -> Sequence[Event]:
+        """What is recorded between here and a result."""
+        return self.recorded[self.place : result.seq]
+
+    async def play_until(self, result: Event) -> None:
+        """Append what a call did before its result, as recorded; what came from outside is fed."""
+        while self.place < result.seq and (event := self.next) is not None:
+            if self.agent is None or not await self._fed(self.agent, event):
+                self._append(event)
+
+    def recorded_at(self, type: str, key: str, id: str) -> Event | None:
+        """The recorded event in the place of the live one of this type that holds ``id``."""
+        for event in reversed(self.session.events):
+            if event.type == type and event.data.get(key) == id:
+                return self.recorded[event.seq] if event.seq < len(self.recorded) else None
+        return None
+
+    # -- inside
+
+    def _append(self, event: Event) -> None:
+        self.session.append(Draft(event.type, event.data, event.surface_op, event.source_event_seqs, event.ignorable))
+
+    def _on_events(self, batch: Sequence[Event]) -> None:
+        for event in batch:
+            if self.difference is not None:
+                return
+            found = self._compare(event)
+            if found is not None:
+                self._note(found)
+
+    def _compare(self, live: Event) -> Difference | None:
+        if live.seq >= len(self.recorded):
+            return Difference(live.seq, f"event {live.seq}", "nothing: the recording ends", f"{live.type}")
+        recorded = self.recorded[live.seq]
+        if recorded.type == live.type == "request/header":
+            return self._compare_header(recorded, live) or self.comparison.compare(_without_header(recorded), _without_header(live))
+        return self.comparison.compare(recorded, live)
+
+    def _compare_header(self, recorded: Event, live: Event) -> Difference | None:
+        before, now = canonical(recorded.data["header"]), canonical(live.data["header"])
+        sections = {} if self.agent is None else self.sections(self.agent)
+        found = header_difference(live.seq, before, now, sections, self.comparison)
+        if found is None or not (found.drift and self._accepts_drift):
+            return found
+        self.drifted[live.seq] = live.data["header"]
+        return None
+
+    def _note(self, found: Difference) -> None:
+        """Keep the first difference, with the turn and step in which it was found."""
+        if self.difference is None:
+            place = self.session.place
+            turn = f"turn {place.turn}, " if place.turn is not None else ""
+            step = f"step {place.step}, " if place.step is not None else ""
+            self.difference = replace(found, where=f"{turn}{step}{found.where}")
+
+
+class _Growing(Generic[S, V]):
+    """A fold of a log that is read further and further."""
+
+    def __init__(self, fold: Fold[S, V]) -> None:
+        self._fold, self._state, self._seen = fold, fold.start(), 0
+
+    def at(self, events: Sequence[Event], place: int) -> V:
+        """The value of the first ``place`` events; ``place`` never goes back."""
+        types = self._fold.types
+        for seq in range(self._seen, place):
+            if types is None or events[seq].type in types:
+                self._state = self._fold.step(self._state, events[seq])
+        self._seen = max(self._seen, place)
+        return self._fold.value(self._state)
+
+
+def _without_header(event: Event) -> Event:
+    return Event(event.type, event.seq, event.time, {key: value for key, value in event.data.items() if key != "header"})

@@ -1,0 +1,197 @@
+"""One replay of one notebook: every session of it led along its recording, part by part, as its cells run.
+
+The host says which cell asks and runs the turn; this says which recorded part comes next, and stands in for model, person and tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from msgspec import UNSET
+
+from plan_mode_nb.agent.prompt import PromptContext
+from plan_mode_nb.agent.registry import Undo, undo_all
+from plan_mode_nb.agent.seams import Seams
+from plan_mode_nb.exceptions import ReplayError
+from plan_mode_nb.log.events import SessionId
+from plan_mode_nb.log.session import Session
+from plan_mode_nb.loop.agent import LoopAgent
+from plan_mode_nb.loop.turn import LoopConfig
+from plan_mode_nb.replay.compare import Comparison
+from plan_mode_nb.replay.course import Course, Reopen, Stop, cancel
+from plan_mode_nb.replay.matching import Matching, NotebookCell, Place
+from plan_mode_nb.replay.played import Otherwise, PlayedModel, PlayedPeople, PlayedTools, fed_before_step
+
+
+@dataclass(frozen=True)
+class Rules:
+    """``folder``: where the notebook runs now. ``sanitize``: as in nbval's sanitize file.
+
+    ``accepts_drift``: guidance and tool descriptions may differ. ``approves``: recorded approvals count (False: the person is asked).
+    ``feeds``: which commands from outside cells are fed.
+    """
+
+    folder: str = ""
+    sanitize: Sequence[tuple[str, str]] = ()
+    accepts_drift: bool = False
+    approves: bool = True
+    feeds: Callable[[str], bool] = lambda command: True
+
+
+@dataclass
+class Replay:
+    """``notes``: what was taken from the recording instead of being compared, one sentence each. ``stop``: how a turn is stopped."""
+
+    matching: Matching
+    rules: Rules = Rules()
+    stop: Stop = cancel
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._places: list[tuple[NotebookCell, Place]] = list(self.matching.places)
+        self._next = 0
+        self._courses: dict[int, Course] = {}
+        self._bound: dict[str, Course] = {}
+        self._born: set[str] = set()
+        self._cell: NotebookCell | None = None
+
+    # -- Courses
+
+    def of(self, session: Session) -> Course | None:
+        """The course that a session follows."""
+        return self._courses.get(id(session))
+
+    @property
+    def courses(self) -> dict[str, Course]:
+        """Recorded session id -> the course along it, for those that were reached."""
+        return dict(self._bound)
+
+    # -- installing
+
+    def install(self, seams: Seams) -> Undo:
+        """Stand between calls and tools, and before each step. The person is stood in for by :meth:`people`."""
+        undos = [
+            seams.tools.intercept(PlayedTools(self, seams.tools, self._note)),
+            seams.pre_step.register(fed_before_step(self), "innermost"),
+        ]
+        return undo_all(undos)
+
+    def people(self, otherwise: Otherwise) -> PlayedPeople:
+        """The recorded person. ``otherwise``: who answers for sessions that are not replayed."""
+        return PlayedPeople(self, otherwise, approves=self.rules.approves)
+
+    def born(self, name: str) -> SessionId | None:
+        """The id for a new session of an agent: the recorded one's, so that a cell that names it finds it. None where nothing is recorded.
+
+        Agent ``main`` had every session that no other name has, oldest first.
+        """
+        others = {id: each for each, id in self.matching.agents.items() if each != "main"}
+        for id in self.matching.sessions:
+            if id not in self._born and others.get(id, "main") == name:
+                self._born.add(id)
+                return SessionId(id)
+        return None
+
+    # -- one part
+
+    @property
+    def cell(self) -> NotebookCell | None:
+        """The cell whose part runs, or ran last."""
+        return self._cell
+
+    def config(self, agent: LoopAgent, config: LoopConfig) -> LoopConfig:
+        """A loop's configuration for the part that runs."""
+        course = self.of(agent.session)
+        return config if course is None else course.config(config)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every recorded part has run."""
+        return self._next >= len(self._places)
+
+    @property
+    def upcoming(self) -> tuple[NotebookCell, Place] | None:
+        """The part that comes next, and its cell."""
+        return None if self.is_over else self._places[self._next]
+
+    async def lead(self, agent: LoopAgent, source: str, kind: Literal["command", "turn"], reopen: Reopen) -> LoopAgent:
+        """A cell with this source (sha256) asks: make the next recorded part ready. Returns the agent that runs it.
+
+        Raises:
+            ReplayError: another part comes next, or what stands before it differs.
+        """
+        cell, place = self._expected(source, kind)
+        course = self._course(agent, place)
+        self._next, self._cell = self._next + 1, cell
+        course.is_volatile = cell.is_volatile
+        led = await self._named(lambda: course.lead(agent, place.part, reopen))
+        self._courses[id(led.session)] = course
+        led.models = lambda name: PlayedModel(course)
+        return led
+
+    def arrive(self, agent: LoopAgent) -> None:
+        """The part is over.
+
+        Raises:
+            ReplayError: it was not as recorded.
+        """
+        course = self.of(agent.session)
+        if course is not None:
+            try:
+                course.arrive()
+            except ReplayError as error:
+                raise self._at_cell(error) from None
+
+    def close(self) -> None:
+        """Follow nothing any more."""
+        for course in self._bound.values():
+            course.close()
+        self._courses.clear()
+
+    # -- inside
+
+    def _note(self, sentence: str) -> None:
+        self.notes.append(f"{self._cell}: {sentence}")
+
+    async def _named(self, work: Callable[[], Any]) -> LoopAgent:
+        try:
+            led: LoopAgent = await work()
+        except ReplayError as error:
+            raise self._at_cell(error) from None
+        return led
+
+    def _at_cell(self, error: ReplayError) -> ReplayError:
+        return ReplayError(f"{self._cell}: {error}", position=f"{self._cell}: {error.position}")
+
+    def _expected(self, source: str, kind: Literal["command", "turn"]) -> tuple[NotebookCell, Place]:
+        upcoming = self.upcoming
+        if upcoming is None:
+            raise ReplayError("the recording is over, but this cell asks for more; run the notebook again with plan-mode-nb record")
+        cell, place = upcoming
+        if place.part.source != source or place.part.kind != kind:
+            raise ReplayError(f"{cell} comes next in the recording, with {place}; this cell asks for something else")
+        return cell, place
+
+    def _course(self, agent: LoopAgent, place: Place) -> Course:
+        """The course of a session: bound at its first part, to the recorded session that the part belongs to."""
+        course = self.of(agent.session)
+        if course is not None:
+            if self._bound.get(place.session) is not course:
+                raise ReplayError(f"{place} was recorded in session {place.session}, but this cell speaks to another")
+            return course
+        recorded = self.matching.sessions[place.session]
+        cwd = recorded.stored.header.cwd
+        comparison = Comparison("" if cwd is UNSET else cwd, self.rules.folder, self.rules.sanitize)
+        course = Course(
+            recorded.events,
+            agent.session,
+            comparison,
+            accepts_drift=self.rules.accepts_drift,
+            feeds=self.rules.feeds,
+            stop=lambda led, cause: self.stop(led, cause),
+        )
+        course.sections = lambda led: led.seams.sections.texts(PromptContext(led))
+        self._courses[id(agent.session)] = self._bound[place.session] = course
+        return course
