@@ -17,7 +17,8 @@ class Request:
     """A pure function of the log.
 
     ``config`` is the header's (provider, model, settings); ``tools`` are ``{name, description, parameters}``;
-    ``images``: attachment id -> bytes, for the attachments that the messages name.
+    ``images``: attachment id -> bytes, for the attachments that the messages name. ``stable``: how many characters of ``system`` the
+    session does not change (None: all); where a provider caches what it is told to, it is told there.
     """
 
     config: Mapping[str, Any]
@@ -25,6 +26,7 @@ class Request:
     tools: Sequence[Mapping[str, Any]]
     messages: Sequence[Message]
     images: Mapping[str, bytes] = field(default_factory=dict)
+    stable: int | None = None
 
 
 class TextDelta(msgspec.Struct, frozen=True, tag_field="type", tag="text-delta"):

@@ -29,18 +29,25 @@ def log_header(session: Session, seams: Seams, model: Model, context: PromptCont
         session.append(draft("request/header", {"header": header, "reason": reason}))
 
 
-def derive(session: Session, seams: Seams) -> Request:
-    """The request that the log says comes next."""
+def derive(session: Session, seams: Seams, context: PromptContext | None = None) -> Request:
+    """The request that the log says comes next. ``context``: where its prompt was assembled, to tell how much of it is stable."""
     header = session.fold(HEADER)
     if header is None:
         raise InvariantError("a request needs a request/header before it")
+    system = header.get("system", "")
     return Request(
         config=header["config"],
-        system=header.get("system", ""),
+        system=system,
         tools=header.get("tools", []),
         messages=session.fold(HISTORY),
         images=seams.attachments,
+        stable=None if context is None else _stable(system, seams, context),
     )
+
+
+def _stable(system: str, seams: Seams, context: PromptContext) -> int:
+    stable = seams.redactions.text(seams.sections.assemble_stable(context))
+    return len(stable) if system.startswith(stable) else 0
 
 
 def prove(request: Request, session: Session, since: int, check: Check) -> None:

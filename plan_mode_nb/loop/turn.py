@@ -140,9 +140,10 @@ async def _enter(agent: LoopAgent, config: LoopConfig, step: Step, entering: Seq
     messages = [surface("user/message", seams.redactions.message(message)) for message in entering]
     session.append(draft("step/start", {"turn": turn, "step": number}), *messages)
     model = agent.models(step.model)
-    log_header(session, seams, model, PromptContext(agent), resumed=agent.resumed)
+    prompt = PromptContext(agent)
+    log_header(session, seams, model, prompt, resumed=agent.resumed)
     agent.resumed = False
-    request = derive(session, seams)
+    request = derive(session, seams, prompt)
     prove(request, session, since, config.check)
     agent.proven = len(session)
     context = StepContext(agent, seams, turn, number, config.record_chunks, agent.is_stopped)

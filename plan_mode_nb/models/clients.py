@@ -86,12 +86,12 @@ async def open_model(route: Route, stack: AsyncExitStack) -> ProviderModel:
 
 
 def _openai(route: Route, http: Any) -> ProviderModel:
-    from openai import AsyncOpenAI
+    from plan_mode_nb.models.untransformed import UntransformedOpenAI
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
     from pydantic_ai.providers.deepseek import DeepSeekProvider
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    client = AsyncOpenAI(base_url=route.url, api_key=route.key or NO_KEY, http_client=http, max_retries=0)
+    client = UntransformedOpenAI(base_url=route.url, api_key=route.key or NO_KEY, http_client=http, max_retries=0)
     if route.provider == "deepseek":
         return OpenAIChatModel(route.model, provider=DeepSeekProvider(openai_client=client))
     provider = OpenAIProvider(openai_client=client)

@@ -29,6 +29,7 @@ from pydantic_ai.usage import RequestUsage
 from pydantic_core import to_jsonable_python
 
 from plan_mode_nb.agent.model import Chunk, Finish, FinishKind, ReasoningDelta, Request, TextDelta, ToolCallDelta, Usage, UsageChunk
+from plan_mode_nb.agent.prompt import SEPARATOR
 from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.models.failures import one_line
 from plan_mode_nb.models.state import PartState, envelope
@@ -39,17 +40,33 @@ BROKE_OFF = "The answer broke off before its end: run the cell again."
 def start(
     model: ProviderModel, messages: list[ModelMessage], request: Request, settings: Mapping[str, Any]
 ) -> AbstractAsyncContextManager[StreamedResponse]:
-    """Open the request. Tool schemas go out as they are: no provider's strict mode may rewrite them."""
+    """Open the request. Tool schemas go out as they are: no provider's strict mode may rewrite them.
+
+    The system prompt is cut only where cache markers are asked for: chat templates of local models take one system message.
+    """
     parameters = ModelRequestParameters(
         function_tools=[
             ToolDefinition(name=tool["name"], parameters_json_schema=tool["parameters"], description=tool["description"], strict=False)
             for tool in request.tools
         ],
-        instruction_parts=[InstructionPart(request.system)] if request.system else [],
+        instruction_parts=_instructions(request, cut=bool(settings.get("cache"))),
     )
     return model_request_stream(
         model, messages, model_settings=cast(ModelSettings, dict(settings)), model_request_parameters=parameters, instrument=False
     )
+
+
+def _instructions(request: Request, *, cut: bool) -> list[InstructionPart]:
+    """The system prompt; ``cut``: in two where it begins to change, so that the marker stands ahead of what changes."""
+    system, end = request.system, request.stable
+    if not system:
+        return []
+    if not cut or end is None or end == len(system):
+        return [InstructionPart(system)]
+    stable, rest = system[:end], system[end:]
+    if not stable or not rest.startswith(SEPARATOR):
+        return [InstructionPart(system, dynamic=True)]
+    return [InstructionPart(stable), InstructionPart(rest.removeprefix(SEPARATOR), dynamic=True)]
 
 
 class Translator:

@@ -27,7 +27,7 @@ def install(seams: Seams, config: PlanModeConfig) -> Undo:
     undos: list[Undo] = [exit_tool.close]
     undo = undo_all(undos)
     try:
-        undos.append(seams.sections.register(SECTION, SECTION_ORDER, controller.section))
+        undos.append(seams.sections.register(SECTION, SECTION_ORDER, controller.section, changes=True))
         undos.append(seams.pre_step.register(controller.pre_step, "outermost"))
         undos.append(seams.tools.register(exit_tool.tool()))
         if seams.commands is not None:
