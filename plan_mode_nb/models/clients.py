@@ -86,10 +86,11 @@ async def open_model(route: Route, stack: AsyncExitStack) -> ProviderModel:
 
 
 def _openai(route: Route, http: Any) -> ProviderModel:
-    from plan_mode_nb.models.untransformed import UntransformedOpenAI
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
     from pydantic_ai.providers.deepseek import DeepSeekProvider
     from pydantic_ai.providers.openai import OpenAIProvider
+
+    from plan_mode_nb.models.untransformed import UntransformedOpenAI
 
     client = UntransformedOpenAI(base_url=route.url, api_key=route.key or NO_KEY, http_client=http, max_retries=0)
     if route.provider == "deepseek":

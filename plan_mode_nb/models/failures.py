@@ -54,7 +54,10 @@ def _classify(error: Exception, route: Route, status: int | None) -> tuple[str, 
         case pai.ModelAuthenticationError():
             return "AUTH", _key_refused(route, told)
         case pai.ModelContextWindowExceededError():
-            return "CONTEXT_OVERFLOW", f"The conversation is longer than {route.name} can read: run %session compact, or %session new."
+            return "CONTEXT_OVERFLOW", (
+                f"The conversation is longer than {route.name} can read: go on in a new one with %session new, from an earlier point with"
+                " %session fork SEQ, or choose a model that reads more."
+            )
         case pai.ModelNotFoundError():
             meant = getattr(error, "suggested_model_id", None)
             hint = f"; did you mean {meant!r}?" if meant else "."

@@ -52,7 +52,7 @@ def failed(provider: str, step: ServerStep, **more: Any) -> tuple[ModelError, li
         (Status(429, "slow down", retry_after=7), "RATE_LIMIT", ("wait 7 s",)),
         (Status(400, "max_tokens is too large"), "BAD_REQUEST", ("max_tokens is too large",)),
         (Status(422, f"odd {KEY}"), "BAD_REQUEST", ("[key]",)),
-        (Status(400, "prompt is too long: maximum context length", code="context_length_exceeded"), "CONTEXT_OVERFLOW", ("compact",)),
+        (Status(400, "prompt is too long: maximum context length", code="context_length_exceeded"), "CONTEXT_OVERFLOW", ("%session new",)),
         (Status(500, "boom"), "SERVER", ("boom",)),
         (Status(503, "boom"), "SERVER", ("in a moment",)),
         (Filtered(), "CONTENT_FILTER", ("rephrase",)),
