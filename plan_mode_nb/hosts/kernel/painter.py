@@ -28,6 +28,7 @@ class Painter:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        self.painting = threading.Lock()  # held during a paint: take it to keep paints out
         self._context = contextvars.copy_context()
 
     def changed(self) -> None:
@@ -59,7 +60,8 @@ class Painter:
                 return
             self._changed.clear()
             try:
-                self._paint()
+                with self.painting:
+                    self._paint()
             except Exception:  # noqa: BLE001 -- logged; the run itself goes on, and is shown when it ends
                 self._log.error("plan_mode_nb: the output of running code could not be shown", exc_info=True)
                 return

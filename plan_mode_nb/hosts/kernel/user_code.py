@@ -20,6 +20,7 @@ from plan_mode_nb.hosts.kernel import own_loop
 from plan_mode_nb.hosts.kernel.capture import FileDescriptors, RecordedStream, replaced
 from plan_mode_nb.hosts.kernel.painter import Painter
 from plan_mode_nb.hosts.kernel.recorder import Recorder, Recording, StreamName
+from plan_mode_nb.hosts.kernel.tracebacks import of_the_code
 
 __all__ = ["NO_TURN", "UserCodeHost", "run_user_code"]
 
@@ -61,9 +62,9 @@ NO_TURN: Final[UserCodeHost] = _NoTurn()
 def run_user_code(shell: Any, host: UserCodeHost, code: str, on_change: Callable[[Recording], None] | None = None) -> Recording:
     """Run ``code`` as a cell of ``shell``, on the main thread, and give back what it did. Raises nothing that the code raised.
 
-    ``on_change(recording)`` may repaint while the code runs, at most ten times a second; it is called on a thread of its
-    own, for which the main thread then waits, so it needs no lock against what runs after this call. What it prints and
-    displays is not recorded.
+    ``on_change(recording)`` may repaint while the code runs, at most ten times a second. It is called on a thread of its
+    own, never at the same time as a widget's callback or as anything that follows this call, so it needs no lock against
+    them. What it prints and displays is not recorded.
 
     ``_``, ``Out``, ``In``, the history, the payloads and the last traceback of the person's cell stay as they are; nothing
     is published but updates of displays that other code made.
@@ -133,8 +134,12 @@ def _redirect(
     def put(owner: Any, name: str, value: Any) -> None:
         stack.enter_context(replaced(owner, name, value))
 
+    def pump() -> None:
+        with painter.painting:
+            host.pump_once()
+
     def awaited(coroutine: Any) -> Any:
-        return loop.run(coroutine, meanwhile=host.pump_once, awaiting=host.awaiting)
+        return loop.run(coroutine, meanwhile=pump, awaiting=host.awaiting)
 
     for name in _STREAMS:
         now = getattr(sys, name)
@@ -195,7 +200,7 @@ def _traceback_hook(recorder: Recorder) -> Callable[..., None]:
             recorder.mute("stderr")
             recorder.traceback(kind.__name__, f"{kind.__name__}: {error}")
         else:
-            recorder.traceback(kind.__name__, "\n".join(lines))
+            recorder.traceback(kind.__name__, "\n".join(of_the_code(lines)))
 
     return show
 
