@@ -18,7 +18,6 @@ from plan_mode_nb.hosts.cli.demo_folder import CONFIG, NOTEBOOK, make_folder, wi
 from plan_mode_nb.hosts.cli.execute import Executed, execute
 from plan_mode_nb.hosts.cli.run import events_of
 from plan_mode_nb.store.files import read_bytes, replace
-from plan_mode_nb.store.journal import FOLDER
 
 CELL_S: Final = 300
 """A cell of the demo takes seconds; one that hangs must not hang whoever tries this out."""
@@ -34,7 +33,7 @@ def serve(folder: Path | None, *, open_browser: bool) -> int:
     """
     from plan_mode_nb.hosts.cli.lab import serve_lab
 
-    _require("jupyterlab", "pandas", "matplotlib")
+    require("jupyterlab", "pandas", "matplotlib")
     made = make_folder(folder)
     typer.echo(f"The demo is in {made}. Its model is a recording, so no key is needed; the notebook says how to choose a live one.")
     return serve_lab(made / NOTEBOOK, with_config(made, os.environ), open_browser=open_browser)
@@ -46,14 +45,13 @@ def run_headless(folder: Path | None) -> int:
     Raises:
         ConfigError, StoreError: as :func:`serve`.
     """
-    _require("pandas", "matplotlib")
+    require("pandas", "matplotlib")
     made = make_folder(folder)
-    with answers_from_recording(made / CONFIG), tempfile.TemporaryDirectory(prefix="plan-mode-nb-private-") as private:
+    with tempfile.TemporaryDirectory(prefix="plan-mode-nb-private-") as private, answers_from_recording(made / CONFIG):
         # Nothing of the person's is used or written: their settings, their histories, their journals.
         folders = {"JUPYTER_RUNTIME_DIR": "runtime", "IPYTHONDIR": "ipython", "MPLCONFIGDIR": "matplotlib"}
-        environment = with_config(made, os.environ) | {name: os.path.join(private, each) for name, each in folders.items()}
-        journals = Path(private) / "runtime" / FOLDER
-        executed = execute(made / NOTEBOOK, timeout=CELL_S, kernel=None, environment=environment, journals=journals)
+        with environment({name: os.path.join(private, each) for name, each in folders.items()}):
+            executed = execute(made / NOTEBOOK, timeout=CELL_S, kernel=None, environment=with_config(made, os.environ))
     for line in _happened(executed):
         typer.echo(line)
     if executed.failure:
@@ -63,10 +61,27 @@ def run_headless(folder: Path | None) -> int:
     return 0
 
 
-def _require(*modules: str) -> None:
+def require(*modules: str) -> None:
+    """Check that what the demo needs is installed.
+
+    Raises:
+        ConfigError: naming what is not, and the command that installs it.
+    """
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise ConfigError(f"the demo needs {', '.join(missing)}: pip install 'plan-mode-nb[demo]'")
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """While this lasts, this process has these variables too: looking for kernels already writes to IPython's folder."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 @contextmanager

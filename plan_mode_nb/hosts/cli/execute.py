@@ -38,13 +38,11 @@ class Executed:
     problems: tuple[str, ...]
 
 
-def execute(
-    path: Path, *, timeout: int | None, kernel: str | None, environment: Mapping[str, str], journals: Path | None = None
-) -> Executed:
+def execute(path: Path, *, timeout: int | None, kernel: str | None, environment: Mapping[str, str]) -> Executed:
     """Run the notebook's code cells in its folder, in order, until one fails, and save it in any case.
 
     ``timeout``: seconds for one cell. ``kernel``: the kernel's name, default the notebook's. ``environment``: the kernel's; the notebook's
-    path is added. ``journals``: where that kernel keeps its journals, default the usual folder.
+    path is added.
 
     Raises:
         StoreError: it cannot be read or written.
@@ -57,7 +55,7 @@ def execute(
     try:
         cells.run(timeout=timeout, kernel=kernel, environment={**environment, NOTEBOOK_VARIABLE: str(path)})
     finally:
-        executed = _save(path, notebook, received, cells, journals or journal_folder(create=False))
+        executed = _save(path, notebook, received, cells)
     return executed
 
 
@@ -81,11 +79,11 @@ def _open(path: Path) -> Any:
     return notebook
 
 
-def _save(path: Path, notebook: Any, received: Received, cells: Cells, folder: Path) -> Executed:
+def _save(path: Path, notebook: Any, received: Received, cells: Cells) -> Executed:
     """Reconcile with the file as it is now and with the kernel's journals; write; let go of the journals that are in it now."""
     on_disk = _ours_on_disk(path, notebook)
     stored, new = read_metadata(on_disk), received.document
-    journals = journals_of(folder, path, cells.kernels, {*stored.sessions, *new.sessions})
+    journals = journals_of(journal_folder(create=False), path, cells.kernels, {*stored.sessions, *new.sessions})
     document = gather(stored, new, journals)
     others = {key: value for key, value in _json(notebook)["metadata"].items() if not is_ours(key)}
     saved = {**_json(notebook), "metadata": dict(sorted(write_metadata(document, {**others, **on_disk}).items()))}
