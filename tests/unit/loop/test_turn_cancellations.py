@@ -12,6 +12,7 @@ import pytest
 from plan_mode_nb.agent.model import Chunk, Request, TextDelta
 from plan_mode_nb.agent.prestep import CallNext, Decision, Step
 from plan_mode_nb.agent.tools import Outcome, Tool, ToolCall, text_result
+from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.models.script import call, say
 from plan_mode_nb.testing.workbench import Workbench, counted_clock
@@ -165,5 +166,31 @@ def test_a_model_that_is_cancelled_from_inside_fails_the_turn_and_nobody_stopped
         assert bench.events("assistant/message")[0].data["interrupted"] is True
         bench.agent.models = lambda name: bench.model
         await goes_on(bench)
+
+    asyncio.run(main())
+
+
+def test_a_model_that_makes_a_failure_of_the_cancellation_still_stops_the_turn() -> None:
+    """It is Stop, not a failed request: nobody is asked about a retry, and no failure is logged."""
+
+    async def main() -> None:
+        reached = Reached()
+
+        class Wrapping:
+            config = CONFIG
+
+            async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+                yield TextDelta(0, "so far")
+                try:
+                    await reached.stay()
+                except asyncio.CancelledError:
+                    raise ModelError("connection closed", code="TRANSPORT") from None
+
+        bench = Workbench()
+        bench.agent.models = lambda name: Wrapping()
+        await stop_at(bench, reached)
+        assert bench.events("turn/end")[0].data["reason"] == USER
+        assert bench.events("assistant/message")[0].data["interrupted"] is True
+        assert not bench.events("assistant/chunk")
 
     asyncio.run(main())

@@ -143,3 +143,20 @@ def test_an_approval_is_known_to_listeners_only_after_it_is_written() -> None:
         assert seen == [True]
 
     asyncio.run(main())
+
+
+def test_an_approved_exit_that_cannot_be_logged_yet_is_not_narrated_as_a_switch() -> None:
+    """The request shows the section, because the log says active; the exit stays pending and is still silent when it applies."""
+
+    async def main() -> None:
+        bench = planning(exits(), say("ok"), say("ok"))
+        reviewed(bench, approve())
+        bench.sink.refuse = lambda lines: any('"plan/mode"' in line for line in lines)
+        await bench.ask("go")
+        assert PlanMode.get(bench.agent) == PlanState(True, False)
+        bench.sink.refuse = lambda lines: False
+        await bench.ask("go on")
+        assert [shows(request) for request in bench.model.requests] == [True, True, False]
+        assert (modes(bench), notices(bench)) == ([True, False], [])
+
+    asyncio.run(main())
