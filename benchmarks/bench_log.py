@@ -8,10 +8,12 @@ from __future__ import annotations
 import gc
 import json
 import sys
+import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -29,7 +31,9 @@ from plan_mode_nb.log.events import Draft
 from plan_mode_nb.log.fold import fold_value
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.log.vocabulary import draft
+from plan_mode_nb.store.jsonl import load_jsonl
 from plan_mode_nb.testing import logs
+from plan_mode_nb.testing.packing import packed
 
 FOLDS: tuple[Any, ...] = (PLAN, TOLD, APPROVED_PLAN, HISTORY, HEADER, INBOX, QUESTIONS, TODOS, TURNS, USAGE)
 
@@ -83,9 +87,10 @@ def main(events: int) -> None:
         each = appending(session)
         print(f"append one small event at {len(session)} events: {each * 1e6:.1f} us")
     session = made(events)
-    file = write_jsonl(session.header, session.lines)
-    importing(file)
-    folding(session)
+    importing("plain", write_jsonl(session.header, session.lines))
+    importing("packed, runs of 44", write_jsonl(session.header, packed(session.lines)))
+    importing("packed, runs of 4", write_jsonl(session.header, packed(session.lines, longest=4)))
+    folding(load(write_jsonl(session.header, session.lines)))
 
 
 def appending(session: Session) -> float:
@@ -94,25 +99,34 @@ def appending(session: Session) -> float:
     return seconds(lambda: [session.append(each) for each in drafts]) / len(drafts)
 
 
-def importing(file: bytes) -> None:
-    """A file to lines, and to an open session, beside what decoding its JSON takes."""
+def importing(form: str, file: bytes) -> None:
+    """A file's bytes to a checked, open session, beside decoding each of its rows with ``json.loads``, values dropped at once."""
     rows = file.split(b"\n")[1:-1]
-    parse = seconds(lambda: [json.loads(row) for row in rows])
-    fast = seconds(lambda: [msgspec.json.decode(row) for row in rows])
-    print(f"{len(rows)} events, {len(file) / 1e6:.1f} MB; decoding its JSON: {parse:.2f} s (json), {fast:.2f} s (msgspec)")
+    parse = seconds(lambda: [None for row in rows if json.loads(row) is None])
+    fast = seconds(lambda: [None for row in rows if msgspec.json.decode(row) is None])
+    print(f"{form}: {len(rows)} rows, {len(file) / 1e6:.1f} MB; decoding its JSON: {parse:.2f} s (json), {fast:.2f} s (msgspec)")
     read, opened = seconds(lambda: read_jsonl(file)), seconds(lambda: load(file))
-    print(f"import to lines: {read:.2f} s, {read / parse:.2f} x json; and open a session: {opened:.2f} s, {opened / parse:.2f} x json")
-    remembering(file)
+    print(f"  scanned: {read:.2f} s, {read / parse:.2f} x json; scanned and opened: {opened:.2f} s, {opened / parse:.2f} x json")
+    with tempfile.NamedTemporaryFile(suffix=".jsonl") as on_disk:
+        on_disk.write(file)
+        on_disk.flush()
+        remembering(Path(on_disk.name), len(file))
 
 
-def remembering(file: bytes) -> None:
-    """What an open session holds in memory, and what opening it takes at most; the file's own bytes not counted."""
+def remembering(path: Path, size: int) -> None:
+    """What an open session holds in memory, and what opening it takes at most, the file's bytes included (tracemalloc)."""
     gc.collect()
     tracemalloc.start()
-    kept = load(file)
+    kept = opened_file(path)
     now, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    print(f"memory of the session of {len(kept)} events: {now / len(file):.2f} x the file, {peak / len(file):.2f} x while it is opened")
+    print(f"  memory of the session of {len(kept)} events: {now / size:.2f} x the file, {peak / size:.2f} x while it is opened")
+
+
+def opened_file(path: Path) -> Session:
+    """An open session, from a file."""
+    scan = load_jsonl(path)
+    return Session(scan.header, clock=lambda: 1, lines=scan.lines)
 
 
 def load(file: bytes) -> Session:

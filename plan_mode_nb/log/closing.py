@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plan_mode_nb.log.events import Draft, Event
+from plan_mode_nb.log.growing import Events
 from plan_mode_nb.log.invariants import TOOL_NOT_STARTED, TOOL_OUTCOME_UNKNOWN
 from plan_mode_nb.log.vocabulary import draft, surface
 
@@ -51,7 +52,8 @@ def closers(events: Sequence[Event]) -> list[Draft]:
 
 def _last_turn(events: Sequence[Event]) -> int:
     """Where the last turn starts: what came before cannot be open."""
-    return next((seq for seq in range(len(events) - 1, -1, -1) if events[seq].type == "turn/start"), len(events))
+    type_of = events.type if isinstance(events, Events) else lambda seq: events[seq].type
+    return next((seq for seq in range(len(events) - 1, -1, -1) if type_of(seq) == "turn/start"), len(events))
 
 
 def _tail(events: Iterable[Event]) -> _Tail:

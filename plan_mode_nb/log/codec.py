@@ -9,21 +9,18 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NoReturn
 
 import msgspec
-from msgspec.structs import force_setattr
 
 from plan_mode_nb.exceptions import FormatError
 from plan_mode_nb.log.events import Draft, Event, Replace
 
-_encode = msgspec.json.Encoder().encode
+_encoder = msgspec.json.Encoder()
+_encode, _encode_lines = _encoder.encode, _encoder.encode_lines
 _decoder = msgspec.json.Decoder(Event)
 _decode, _decode_lines = _decoder.decode, _decoder.decode_lines
-_BATCH = 512
 _FAULTS = (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError)
 SAFE_INTEGER = 2**53 - 1
 """JavaScript's largest safe integer: beyond it dsh could not read the number back unchanged."""
@@ -72,41 +69,38 @@ def decode_all(lines: Iterable[str]) -> list[Event]:
         FormatError: at the first line that is not an event or not the next one.
     """
     events: list[Event] = []
-    waiting = iter(lines)
-    while batch := list(islice(waiting, _BATCH)):
-        for event in _decode_batch(batch, len(events)):
-            if event.seq != len(events):
-                at = len(events) + 1
-                raise FormatError(f"line {at}: expected seq {at - 1}, found {event.seq}", line=at)
-            _share(event)
-            events.append(event)
+    for at, line in enumerate(lines, start=1):
+        event = decode(line, at=at)
+        if event.seq != len(events):
+            raise FormatError(f"line {at}: expected seq {at - 1}, found {event.seq}", line=at)
+        events.append(event)
     return events
 
 
-def _decode_batch(lines: list[str], first: int) -> list[Event]:
-    """The events of lines ``first`` and on: in one call where all of them are plain, else one by one for the exact error."""
+def decode_batch(text: bytes, count: int) -> list[Event] | None:
+    """The events of ``count`` lines in one call; None where one of them needs a closer look, by :func:`decode`."""
+    # The parser lets a value run over a newline and two stand on one line. No JSON value goes on with `{` after `}`: this excludes both.
+    if not (text[:1] == b"{" and text[-1:] == b"}" and text.count(b"\n") == text.count(b"}\n{") == count - 1):
+        return None
     try:
-        events = _decode_lines("\n".join(lines))
+        events = _decode_lines(text)
     except _FAULTS:
-        events = []
-    if len(events) == len(lines) and all(map(_is_plain, events)):
-        return events
-    return [decode(line, at=first + place) for place, line in enumerate(lines, start=1)]
+        return None
+    return events if len(events) == count and all(map(_is_plain, events)) else None
+
+
+def encode_batch(events: Sequence[Event]) -> bytes | None:
+    """The events' lines, each with its newline; None where one holds half a surrogate pair."""
+    try:
+        return _encode_lines(events)
+    except UnicodeEncodeError:
+        return None
 
 
 def _is_plain(event: Event) -> bool:
     """Whether nothing about an event needs a closer look at its line (see :func:`decode`)."""
     is_small = 0 <= event.seq <= SAFE_INTEGER and -SAFE_INTEGER <= event.time <= SAFE_INTEGER
     return is_small and event.ignorable is not False and not isinstance(event.surface_op, Replace)
-
-
-def _share(event: Event) -> None:
-    """One text object for each type instead of one for each event: a third of a large log's memory is such words."""
-    force_setattr(event, "type", sys.intern(event.type))
-    if event.type == "assistant/chunk" and isinstance(event.data, dict):
-        chunk = event.data.get("chunk")
-        if isinstance(chunk, dict) and isinstance(chunk.get("type"), str):
-            chunk["type"] = sys.intern(chunk["type"])
 
 
 def stage(draft: Draft, seq: int, time: int) -> tuple[Event, str]:
@@ -145,13 +139,21 @@ def _has_unsafe_number(value: Any) -> bool:
     return isinstance(value, list) and any(_has_unsafe_number(item) for item in value)
 
 
-def _decode_as_javascript(line: str | bytes, where: str, at: int | None, fault: Exception, lone: str) -> Event:
-    """The rare line that ``JSON.parse`` reads and a strict UTF-8 parser does not: lone surrogates, ``1e3`` or ``3.0`` for an integer."""
+def parse_as_javascript(text: str, *, lone: Literal["replace", "keep"]) -> Any:
+    """A JSON value as ``JSON.parse`` reads it: ``3.0`` and ``1e3`` are integers, large integers are not; ``lone`` as in :func:`decode`.
+
+    Raises:
+        ValueError, RecursionError: it is not JSON, or holds a number that is out of range.
+    """
+    return _as_python(json.loads(text, parse_constant=_no_constant), "\ufffd" if lone == "replace" else r"\g<0>")
+
+
+def _decode_as_javascript(line: str | bytes, where: str, at: int | None, fault: Exception, lone: Literal["replace", "keep"]) -> Event:
+    """The rare line that ``JSON.parse`` reads and a strict UTF-8 parser does not."""
     try:
         text = line.decode() if isinstance(line, bytes) else line
         text.encode()
-        value = _as_python(json.loads(text, parse_constant=_no_constant), "\ufffd" if lone == "replace" else r"\g<0>")
-        return msgspec.convert(value, Event)
+        return msgspec.convert(parse_as_javascript(text, lone=lone), Event)
     except _FAULTS as error:
         reason = fault if isinstance(error, json.JSONDecodeError) else error
         raise FormatError(f"{where}not an event: {reason}", line=at) from None

@@ -7,16 +7,21 @@ upgraded, each line as definitions.md fixes it); whether it breaks a rule of the
 from __future__ import annotations
 
 import json
+import sys
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from plan_mode_nb.exceptions import FormatError
 from plan_mode_nb.log import codec
+from plan_mode_nb.log.codec import decode_batch, encode_batch
 from plan_mode_nb.log.events import Event, Header
+from plan_mode_nb.log.growing import Lines
 from plan_mode_nb.log.headers import read_header
 from plan_mode_nb.log.legacy import Upgrade
-from plan_mode_nb.log.packed import TAGS, Malformed, expand, is_packed
+from plan_mode_nb.log.loaded import BATCH, PACKED, Buffer, Loaded
+from plan_mode_nb.log.packed import TAGS, Malformed, Run, is_packed, read_run
 
 _PACKED = tuple(f'{{"type":"{tag}"'.encode() for tag in TAGS)
 """How the writer begins a packed row. A row that begins otherwise and is one is found too, after it failed to be an event."""
@@ -27,11 +32,11 @@ class Scan:
     """What a file holds. ``problems``: one sentence for each part that was left out (a torn tail, damage after the last turn)."""
 
     header: Header
-    lines: list[str]
+    lines: Sequence[str]
     problems: list[str] = field(default_factory=list)
 
 
-def read_jsonl(data: bytes) -> tuple[Header, list[str]]:
+def read_jsonl(data: bytes) -> tuple[Header, Sequence[str]]:
     """The header and the event lines of a dsh log. See :func:`scan_jsonl`.
 
     Raises:
@@ -48,19 +53,17 @@ def scan_jsonl(data: bytes) -> Scan:
     Raises:
         FormatError: naming the line, the rule and the way out.
     """
-    first, newline, rest = data.partition(b"\n")
-    if not newline:
+    end = data.find(b"\n")
+    if end < 0:
         raise FormatError("this is not a session log: it has no complete first line", line=1)
-    rows = rest.split(b"\n")
-    torn = rows.pop()
-    header = _read_header(first)
-    reader = _Reader(header)
-    for number, row in enumerate(rows, start=2):
-        reader.read(row, number)
-    problems = [] if reader.issue is None else [f"{reader.issue}; what follows it was left out"]
-    if torn and reader.issue is None:
-        problems.append(f"line {len(rows) + 2} is cut off and was left out")
-    return Scan(header, reader.lines, problems)
+    header = _read_header(data[:end])
+    reader = _Reader(header, data, end + 1)
+    lines, issue = reader.read()
+    problems = [] if issue is None else [f"{issue}; what follows it was left out"]
+    if issue is None and not data.endswith(b"\n"):
+        torn = data.count(b"\n") + 1
+        problems.append(f"line {torn} is cut off and was left out")
+    return Scan(header, lines, problems)
 
 
 def write_jsonl(header: Header, lines: Sequence[str]) -> bytes:
@@ -87,71 +90,148 @@ def _read_header(row: bytes) -> Header:
 
 
 class _Reader:
-    """Rows to lines, by the damage rule. ``issue``: the first thing that stopped reading."""
+    """Rows to events, by the damage rule."""
 
-    def __init__(self, header: Header) -> None:
-        self.lines: list[str] = []
-        self.issue: FormatError | None = None
+    def __init__(self, header: Header, data: bytes, start: int) -> None:
+        """``start``: where the row after the header begins."""
+        self._data, self._end = data, data.rfind(b"\n")
+        self._rows = Buffer(data, start)
+        self._kinds: list[str] = []
+        self._firsts = array("Q")
+        self._length = 0
         self._upgrade = Upgrade(header.id)
 
-    def read(self, row: bytes, number: int) -> None:
-        """Take one row; ``number``: its line in the file, from 1."""
-        if self.issue is not None:
-            if _ends_turn(row):
-                raise FormatError(f"{self.issue}, and turns ended after it; restore the file from a copy", line=self.issue.line)
-            return
-        try:
-            events = _events(row, number)
-        except _Unparsable as fault:
-            self.issue = FormatError(f"line {number} is not an event: {fault}", line=number)
-            return
-        if isinstance(events, FormatError):
-            self._out_of_shape(row, events, number)
-            return
-        lines: list[str] = []
-        for event in events:
-            expected = len(self.lines) + len(lines)
-            if event.seq != expected:
-                self._gap(expected, event.seq, number, any(each.type == "turn/end" for each in events))
-                return
-            if event.type in self._upgrade.types:
-                event = self._upgrade(event)
-            lines.append(codec.encode(event))
-        self.lines.extend(lines)
+    def read(self) -> tuple[Lines, FormatError | None]:
+        """The events that count, and what stopped reading before the last complete row.
 
-    def _out_of_shape(self, row: bytes, fault: FormatError, number: int) -> None:
+        Raises:
+            FormatError: more than a tail is damaged.
+        """
+        at, issue = self._rows.start, None
+        while issue is None and at < self._end + 1:
+            ends = self._stretch(at)
+            if not ends:
+                ends = [self._data.find(b"\n", at)]
+                issue = self._take_each(at, ends)
+            elif not self._take_batch(at, ends):
+                issue = self._take_each(at, ends)
+            at = ends[-1] + 1
+        if issue is not None:
+            self._refuse_turns(issue)
+        firsts = None if self._length == len(self._rows) else self._firsts
+        return Lines(Loaded(self._rows, self._kinds, firsts, self._length)), issue
+
+    def _stretch(self, at: int) -> list[int]:
+        """Where the next rows end, as far as they can be read in one call: none where the next one is packed."""
+        find, data = self._data.find, self._data
+        ends: list[int] = []
+        while at <= self._end and len(ends) < BATCH and not data.startswith(_PACKED, at):
+            ends.append(find(b"\n", at))
+            at = ends[-1] + 1
+        return ends
+
+    def _take_batch(self, at: int, ends: list[int]) -> bool:
+        """Take rows that are the next events and written as this format writes them, all in one call; or none."""
+        events = decode_batch(self._data[at : ends[-1]], len(ends))
+        if events is None or encode_batch(events) != self._data[at : ends[-1] + 1]:
+            return False
+        if any(event.seq != seq for seq, event in enumerate(events, start=self._length)):
+            return False
+        for event, end in zip(events, ends, strict=True):
+            self._take(event, end)
+        return True
+
+    def _take_each(self, at: int, ends: list[int]) -> FormatError | None:
+        for end in ends:
+            issue = self._take_row(self._data[at:end], end)
+            if issue is not None:
+                return issue
+            at = end + 1
+        return None
+
+    def _take_row(self, row: bytes, end: int) -> FormatError | None:
+        """Take one row of any kind, or say why reading stops here."""
+        number = len(self._rows) + 2
+        try:
+            found = _row(row, number)
+        except _Unparsable as fault:
+            return FormatError(f"line {number} is not an event: {fault}", line=number)
+        match found:
+            case FormatError():
+                return self._out_of_shape(row, found, number)
+            case Run():
+                if found.seq != self._length:
+                    return _gap(self._length, found.seq, number)
+                self._add(PACKED, end, len(found))
+                return None
+            case Event():
+                if found.seq != self._length:
+                    gap = _gap(self._length, found.seq, number)
+                    return self._refuse(gap, "where a turn ended") if found.type == "turn/end" else gap
+                line = codec.encode(found).encode()
+                if line != row:
+                    self._rows.replaced[len(self._rows)] = line
+                self._take(found, end)
+                return None
+
+    def _take(self, event: Event, end: int) -> None:
+        upgraded = self._upgrade(event) if event.type in self._upgrade.types else event
+        if upgraded is not event:
+            self._rows.replaced[len(self._rows)] = codec.encode(upgraded).encode()
+        self._add(sys.intern(upgraded.type), end, 1)
+
+    def _add(self, kind: str, end: int, events: int) -> None:
+        self._firsts.append(self._length)
+        self._kinds.append(kind)
+        self._rows.ends.append(end)
+        self._length += events
+
+    def _out_of_shape(self, row: bytes, fault: FormatError, number: int) -> FormatError:
         """JSON, but not an event: refused where it stands in sequence (no damage looks like that), a gap where it does not."""
         value = _parsed(row)
         seq = value.get("seq") if isinstance(value, dict) else None
-        if seq == len(self.lines) and not isinstance(seq, bool):
+        if seq == self._length and not isinstance(seq, bool):
             raise FormatError(f"{fault}; correct that line in a copy of the file", line=number)
-        self._gap(len(self.lines), seq, number, isinstance(value, dict) and value.get("type") == "turn/end")
+        gap = _gap(self._length, seq, number)
+        return self._refuse(gap, "where a turn ended") if isinstance(value, dict) and value.get("type") == "turn/end" else gap
 
-    def _gap(self, expected: int, found: object, number: int, ends_turn: bool) -> None:
-        self.issue = FormatError(f"line {number}: expected seq {expected}, found {found}", line=number)
-        if ends_turn:
-            raise FormatError(f"{self.issue}, where a turn ended; restore the file from a copy", line=number)
+    def _refuse_turns(self, issue: FormatError) -> None:
+        """Refuse the log when a turn ended after the row that stopped reading: then more than a tail is damaged."""
+        at = self._data.find(b"\n", self._rows.ends[-1] + 1 if self._rows.ends else self._rows.start) + 1
+        while 0 < at <= self._end:
+            end = self._data.find(b"\n", at)
+            if _ends_turn(self._data[at:end]):
+                self._refuse(issue, "and turns ended after it")
+            at = end + 1
+
+    def _refuse(self, issue: FormatError, why: str) -> NoReturn:
+        raise FormatError(f"{issue}, {why}; restore the file from a copy", line=issue.line)
+
+
+def _gap(expected: int, found: object, number: int) -> FormatError:
+    return FormatError(f"line {number}: expected seq {expected}, found {found}", line=number)
 
 
 class _Unparsable(ValueError):
     """A line that is no JSON, or a packed row that is malformed."""
 
 
-def _events(row: bytes, number: int) -> list[Event] | FormatError:
-    """The events of one row; a FormatError when it is JSON but no event."""
+def _row(row: bytes, number: int) -> Event | Run | FormatError:
+    """What a row holds; a FormatError when it is JSON but no event."""
     fault = None
     if not row.startswith(_PACKED):
         try:
-            return [codec.decode(row, at=number, lone="keep")]
+            return codec.decode(row, at=number, lone="keep")
         except FormatError as error:
             fault = error
-    value = _parsed(row)
-    if not is_packed(value):
-        return fault or _events(b" " + row, number)
+        if not is_packed(_parsed(row)):
+            return fault
     try:
-        return expand(value)
+        return read_run(row)
     except Malformed as malformed:
         raise _Unparsable(f"a packed row is malformed: {malformed}") from None
+    except (ValueError, RecursionError) as error:
+        raise _Unparsable(str(error)) from None
 
 
 def _parsed(row: bytes) -> Any:

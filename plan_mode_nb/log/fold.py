@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 from plan_mode_nb.log.events import Event
+from plan_mode_nb.log.growing import Events
 
 S = TypeVar("S")
 V_co = TypeVar("V_co", covariant=True)
@@ -37,6 +38,8 @@ def run(fold: Fold[S, V], events: Iterable[Event], state: S | None = None) -> S:
     """The state after ``events``, from ``state`` (default: the empty log's)."""
     current = fold.start() if state is None else state
     types, step = fold.types, fold.step
+    if isinstance(events, Events):
+        events = events.of(types)
     for event in events:
         if types is None or event.type in types:
             current = step(current, event)

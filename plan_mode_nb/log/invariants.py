@@ -37,32 +37,33 @@ class Place:
 class Trace:
     """What the rules need to know of a log so far: its place and its surface."""
 
-    def __init__(self, events: list[Event]) -> None:
-        """Check a whole log, as far as a load does. ``events`` is kept, to look up replaced events: hand in the list the log grows in.
-
-        Raises:
-            FormatError, InvariantError: at the first event that breaks a rule.
-        """
+    def __init__(self) -> None:
+        """Of the empty log."""
         self.place = Place()
         self.nodes: list[int] = []
-        self._events = events
-        for event in events:
-            _check(event, self.nodes, events.__getitem__)
-            self.place = moved(event, self.place)
-            apply(self.nodes, event)
 
-    def check(self, batch: Sequence[Event]) -> Place:
-        """The place after a batch that would continue the log. Changes nothing.
+    def take(self, event: Event, earlier: Callable[[int], Event]) -> None:
+        """Check the next event of a log that is loaded, as far as a load does, and move past it. ``earlier``: the event of a seq before it.
+
+        Raises:
+            FormatError, InvariantError: it breaks a rule.
+        """
+        _check(event, self.nodes, earlier)
+        self.place = moved(event, self.place)
+        apply(self.nodes, event)
+
+    def check(self, batch: Sequence[Event], events: Sequence[Event]) -> Place:
+        """The place after a batch that would continue ``events``. Changes nothing.
 
         Raises:
             FormatError, InvariantError: an event of the batch breaks a rule.
         """
-        place, nodes, first = self.place, self.nodes, len(self._events)
+        place, nodes, first = self.place, self.nodes, len(events)
         if any(isinstance(event.surface_op, Replace) for event in batch):
             nodes = list(nodes)
 
         def earlier(seq: int) -> Event:
-            return self._events[seq] if seq < first else batch[seq - first]
+            return events[seq] if seq < first else batch[seq - first]
 
         for event in batch:
             _check(event, nodes, earlier)

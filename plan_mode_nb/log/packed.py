@@ -1,4 +1,4 @@
-"""deepseek-harness's packed rows: one storage row for a run of ``assistant/chunk`` events. Only its files hold them, never a log here.
+"""deepseek-harness's packed rows: one storage row for a run of ``assistant/chunk`` events. Only its files hold them.
 
 ``text-chunks`` and ``reasoning-chunks`` are ``{type, seq0, time0, data: {turn, step, index, dt, texts}}``; ``tool-call-chunks`` has ``id``,
 ``name?`` and ``args`` for ``texts``. Member k has seq ``seq0 + k`` and time ``time0 + sum(dt[:k])``. Strings are never joined.
@@ -6,74 +6,128 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from itertools import accumulate
+from typing import Any, Final, Literal
 
-from plan_mode_nb.log.codec import SAFE_INTEGER
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from plan_mode_nb.log.codec import SAFE_INTEGER, decode, encode, parse_as_javascript
 from plan_mode_nb.log.events import Event
 
 TAGS: Final = ("text-chunks", "reasoning-chunks", "tool-call-chunks")
-_ENVELOPE = {"type", "seq0", "time0", "data"}
-_TEXT = {"turn", "step", "index", "dt", "texts"}
-_CALL = {"turn", "step", "index", "id", "dt", "args"}
+_CALL: Final = b'{"type":"tool-call-chunks"'
+_DELTAS: Final = {"text-chunks": "text-delta", "reasoning-chunks": "reasoning-delta"}
+_Number = int | float
 
 
 class Malformed(ValueError):
     """A row with a packed tag that is not exactly one. It counts as a line that cannot be parsed."""
 
 
-def is_packed(row: object) -> bool:
-    """Whether a parsed row says that it is packed."""
-    return isinstance(row, dict) and row.get("type") in TAGS
+class _Texts(msgspec.Struct, forbid_unknown_fields=True):
+    turn: _Number
+    step: _Number
+    index: _Number
+    dt: list[int]
+    texts: list[str]
 
 
-def expand(row: dict[str, Any]) -> list[Event]:
-    """The events a packed row holds, in order.
+class _Arguments(msgspec.Struct, forbid_unknown_fields=True):
+    turn: _Number
+    step: _Number
+    index: _Number
+    id: str
+    dt: list[int]
+    args: list[str]
+    name: str | UnsetType = UNSET
+
+
+class _TextRow(msgspec.Struct, forbid_unknown_fields=True):
+    type: Literal["text-chunks", "reasoning-chunks"]
+    seq0: int
+    time0: int
+    data: _Texts
+
+
+class _CallRow(msgspec.Struct, forbid_unknown_fields=True):
+    type: Literal["tool-call-chunks"]
+    seq0: int
+    time0: int
+    data: _Arguments
+
+
+_decode_texts = msgspec.json.Decoder(_TextRow).decode
+_decode_call = msgspec.json.Decoder(_CallRow).decode
+_Row = _TextRow | _CallRow
+
+
+class Run:
+    """The events of one packed row, each made when asked for. ``seq``: the first one's."""
+
+    __slots__ = ("_head", "_is_plain", "_key", "_place", "_texts", "_times", "seq")
+
+    def __init__(self, row: _Row, *, is_plain: bool) -> None:
+        """``is_plain``: no text can hold half a surrogate pair.
+
+        Raises:
+            Malformed: the numbers of the row do not fit.
+        """
+        data = row.data
+        self.seq, self._is_plain = row.seq0, is_plain
+        self._place = {"turn": data.turn, "step": data.step}
+        if isinstance(data, _Texts):
+            self._head: dict[str, Any] = {"type": _DELTAS[row.type], "index": data.index}
+            self._key, self._texts = "text", data.texts
+        else:
+            named = {} if data.name is UNSET else {"name": data.name}
+            self._head = {"type": "tool-call-delta", "index": data.index, "id": data.id, **named}
+            self._key, self._texts = "argumentsDelta", data.args
+        if not self._texts:
+            raise Malformed("it must hold a list of one or more strings")
+        if len(data.dt) != len(self._texts) - 1:
+            raise Malformed("`dt` must hold one integer fewer than there are members")
+        self._times = times = list(accumulate(data.dt, initial=row.time0))
+        in_range = min(times) >= -SAFE_INTEGER and max(times) <= SAFE_INTEGER and 0 <= row.seq0 <= SAFE_INTEGER - len(times) + 1
+        if not in_range or (data.dt and max(map(abs, data.dt)) > SAFE_INTEGER):
+            raise Malformed("the seq, time or gap of a member is not a safe integer")
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def event(self, member: int) -> Event:
+        """The event at a place of the run, from 0."""
+        event = self._as_written(member)
+        return event if self._is_plain else decode(encode(event))
+
+    def line(self, member: int) -> str:
+        """The line of that event."""
+        return encode(self._as_written(member))
+
+    def _as_written(self, member: int) -> Event:
+        chunk = {**self._head, self._key: self._texts[member]}
+        return Event("assistant/chunk", self.seq + member, self._times[member], {**self._place, "chunk": chunk})
+
+
+def read_run(row: bytes) -> Run:
+    """The events of a packed row.
 
     Raises:
-        Malformed: the row is not exactly a packed row.
+        Malformed: the row is JSON, but not exactly a packed row.
+        ValueError, RecursionError: it is not JSON.
     """
-    data = row["data"] if row.keys() == _ENVELOPE else None
-    if not isinstance(data, dict):
-        raise Malformed("its keys must be type, seq0, time0 and data")
-    seq, time = row["seq0"], row["time0"]
-    if not _is_safe(seq) or seq < 0 or not _is_safe(time):
-        raise Malformed("`seq0` and `time0` must be safe integers")
-    events = []
-    for chunk, gap in _members(row["type"], data):
-        time += gap
-        if not _is_safe(seq) or not _is_safe(time):
-            raise Malformed("a member's seq or time is not a safe integer")
-        events.append(Event("assistant/chunk", seq, time, {"turn": data["turn"], "step": data["step"], "chunk": chunk}))
-        seq += 1
-    return events
+    try:
+        return Run((_decode_call if row.startswith(_CALL) else _decode_texts)(row), is_plain=True)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        pass  # what JavaScript reads and the strict parser does not follows, and what is wrong is said there
+    value = parse_as_javascript(row.decode(errors="replace"), lone="keep")
+    kind: type[_Row] = _CallRow if isinstance(value, dict) and value.get("type") == "tool-call-chunks" else _TextRow
+    try:
+        return Run(msgspec.convert(value, kind), is_plain=False)
+    except msgspec.MsgspecError as fault:
+        raise Malformed(str(fault)) from None
 
 
-def _members(tag: str, data: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Each member's chunk and its gap to the member before (0 for the first)."""
-    is_call = tag == "tool-call-chunks"
-    if (data.keys() - {"name"} if is_call else data.keys()) != (_CALL if is_call else _TEXT):
-        raise Malformed("its `data` has a key too many or too few")
-    if not all(_is_number(data[key]) for key in ("turn", "step", "index")):
-        raise Malformed("`turn`, `step` and `index` must be numbers")
-    texts, gaps = data["args" if is_call else "texts"], data["dt"]
-    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
-        raise Malformed("it must hold a list of one or more strings")
-    if not isinstance(gaps, list) or len(gaps) != len(texts) - 1 or not all(_is_safe(gap) for gap in gaps):
-        raise Malformed("`dt` must hold one integer fewer than there are members")
-    if not is_call:
-        kind = "text-delta" if tag == "text-chunks" else "reasoning-delta"
-        return zip(({"type": kind, "index": data["index"], "text": text} for text in texts), (0, *gaps), strict=True)
-    identity: dict[str, Any] = {key: data[key] for key in ("id", "name") if key in data}
-    if not all(isinstance(value, str) for value in identity.values()):
-        raise Malformed("`id` and `name` must be strings")
-    head: dict[str, Any] = {"type": "tool-call-delta", "index": data["index"], **identity}
-    return zip(({**head, "argumentsDelta": text} for text in texts), (0, *gaps), strict=True)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_safe(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= SAFE_INTEGER
+def is_packed(value: object) -> bool:
+    """Whether a parsed row says that it is packed."""
+    return isinstance(value, dict) and value.get("type") in TAGS

@@ -174,6 +174,11 @@ def _request_header(data: dict[str, Any]) -> None:
         raise _Wrong("`adapterDefaults` may mark reasoningEffort and maxTokens of `config`, each with true")
 
 
+def _request_context(data: dict[str, Any]) -> None:
+    _filled(data, "provider", "model")
+    _count(data, "contextWindow")
+
+
 def _spliced(data: dict[str, Any]) -> None:
     if data.get("target") not in ("next-turn", "next-step"):
         raise _Wrong("`target` must be next-turn or next-step")
@@ -219,6 +224,7 @@ _RULES: dict[str, Callable[[dict[str, Any]], None]] = {
     "tool/call": _tool_call,
     "tool/result": _tool_result,
     "request/header": _request_header,
+    "request/context": _request_context,
     "todo/write": _todos,
     "plan/mode": lambda data: _boolean(data, "active"),
     "plan/selected": lambda data: _boolean(data, "active", "narrate"),

@@ -12,11 +12,12 @@ from typing import Any, Protocol, TypeVar
 
 from plan_mode_nb.exceptions import FormatError
 from plan_mode_nb.log.closing import closers
-from plan_mode_nb.log.codec import decode_all, stage
+from plan_mode_nb.log.codec import decode, stage
 from plan_mode_nb.log.events import Clock, Draft, Event, Header, SessionId
 from plan_mode_nb.log.fold import Fold
+from plan_mode_nb.log.growing import Events, Lines
 from plan_mode_nb.log.invariants import Place, Trace
-from plan_mode_nb.log.lines import Lines
+from plan_mode_nb.log.loaded import Loaded, load_lines
 from plan_mode_nb.log.vocabulary import draft
 
 S = TypeVar("S")
@@ -45,16 +46,25 @@ class Session:
             LogError: the lines are not a log of this format or break one of its rules.
         """
         self.header = header
-        given = list(lines)
-        self.events: list[Event] = decode_all(given)
-        self.lines = Lines(self.events, given)
+        self._trace = Trace()
+        loaded = self._load(lines)
+        self.events, self.lines = Events(loaded), Lines(loaded)
         self.sink = sink
         self._clock = clock
-        self._trace = Trace(self.events)
         self._owed: list[tuple[Event, str]] = []
         self._owed_place = self._trace.place
         self._listeners: list[Listener] = []
         self._folds: dict[int, tuple[Any, int, Any]] = {}
+
+    def _load(self, lines: Sequence[str]) -> Loaded:
+        """Check every event of what was read; a log that a scan read keeps its form, other lines are shared."""
+        if isinstance(lines, Lines) and lines.is_as_loaded:
+            rows = lines.loaded
+            for event in rows.samples():
+                self._trace.take(event, rows.event)
+            return rows
+        given = lines if isinstance(lines, (list, tuple)) else list(lines)
+        return load_lines(tuple(given), lambda event: self._trace.take(event, lambda seq: decode(given[seq])))
 
     @property
     def place(self) -> Place:
@@ -88,7 +98,7 @@ class Session:
         """
         first = len(self.events)
         staged = [stage(each, first + offset, time) for offset, each in enumerate(drafts)]
-        self._owed_place = self._trace.check([event for event, _ in staged])
+        self._owed_place = self._trace.check([event for event, _ in staged], self.events)
         self._owed = staged
 
     def append(self, *drafts: Draft) -> tuple[Event, ...]:
@@ -104,7 +114,7 @@ class Session:
         first = len(self.events) + owed
         staged = [*self._owed, *(stage(each, first + offset, now) for offset, each in enumerate(drafts))]
         events = tuple(event for event, _ in staged)
-        place = self._trace.check(events)
+        place = self._trace.check(events, self.events)
         lines = [line for _, line in staged]
         if self.sink is not None:
             self.sink.write(lines)
@@ -136,11 +146,9 @@ class Session:
         if state is None:
             state = fold.start()
         if seen < len(self.events):
-            types, step, events = fold.types, fold.step, self.events
-            for seq in range(seen, len(events)):
-                event = events[seq]
-                if types is None or event.type in types:
-                    state = step(state, event)
+            step = fold.step
+            for event in self.events.of(fold.types, seen):
+                state = step(state, event)
         self._folds[id(fold)] = (kept, len(self.events), state)
         return fold.value(state)
 

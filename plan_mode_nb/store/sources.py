@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ class Source:
     """A session as text. ``problems``: one sentence for each part of the file that was left out."""
 
     header: Header
-    lines: list[str]
+    lines: Sequence[str]
     problems: list[str]
 
 

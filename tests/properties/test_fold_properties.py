@@ -73,7 +73,7 @@ def test_a_value_that_was_handed_out_never_changes(name: str, session: Session) 
 def test_reading_after_every_append_is_reading_once(session: Session) -> None:
     grown = Session(session.header, clock=lambda: 1)
     for event in session.events:
-        grown.events.append(event)
+        grown.events.extend([event])
         for fold in FOLDS.values():
             grown.fold(fold)
     assert all(plain(grown.fold(fold)) == plain(fold_value(fold, session.events)) for fold in FOLDS.values())

@@ -1,0 +1,198 @@
+"""A log that was read, as the text it was read from: events are decoded when asked for.
+
+A restored conversation is long and rarely looked at whole. Its text is the smallest form of it, and the one that cannot be changed by
+accident: an event is a fresh value each time it is asked for. Of every row its type is kept, so a fold decodes what it folds and no more.
+A row is a line, or one of deepseek-harness's packed rows, which stands for many.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from plan_mode_nb.exceptions import FormatError
+from plan_mode_nb.log.codec import decode, decode_batch
+from plan_mode_nb.log.events import Event
+from plan_mode_nb.log.packed import Run, read_run
+
+BATCH = 512
+"""Rows decoded in one call: enough to be fast, few enough that their values never count in memory."""
+PACKED = "packed"
+"""The kind of a packed row; no event has that type."""
+
+
+class Rows(Protocol):
+    """Rows of text by place, from 0."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: int, /) -> str | bytes: ...
+
+    def joined(self, places: Sequence[int]) -> bytes:
+        """These rows, a newline between each two."""
+
+
+class Listed:
+    """Rows that somebody holds as a list of lines; they are shared, not copied."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines if isinstance(lines, (list, tuple)) else list(lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, place: int, /) -> str:
+        return self._lines[place]
+
+    def joined(self, places: Sequence[int]) -> bytes:
+        """These rows, a newline between each two."""
+        # Half a surrogate pair is no UTF-8: the strict parser refuses it, and the line is looked at by itself.
+        return "\n".join(map(self._lines.__getitem__, places)).encode("utf-8", "surrogatepass")
+
+
+class Buffer:
+    """The rows of a file's bytes, without a copy of them. ``replaced``: rows that are read in another form than the file has."""
+
+    def __init__(self, data: bytes, start: int) -> None:
+        """``start``: where row 0 begins."""
+        self.data, self.start = data, start
+        self.ends = array("Q")
+        self.replaced: dict[int, bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, place: int, /) -> bytes:
+        own = self.replaced.get(place)
+        return self.data[self._start(place) : self.ends[place]] if own is None else own
+
+    def joined(self, places: Sequence[int]) -> bytes:
+        """These rows, a newline between each two."""
+        first, last = places[0], places[-1]
+        if last - first == len(places) - 1 and not self.replaced:
+            return self.data[self._start(first) : self.ends[last]]
+        return b"\n".join(map(self.__getitem__, places))
+
+    def _start(self, place: int) -> int:
+        return self.ends[place - 1] + 1 if place else self.start
+
+
+class Loaded:
+    """The events of a log that was read, and their lines. Neither is ever changed."""
+
+    __slots__ = ("_firsts", "_kinds", "_length", "_recent", "_rows")
+
+    def __init__(self, rows: Rows, kinds: Sequence[str], firsts: Sequence[int] | None, length: int) -> None:
+        """``kinds``: each row's event type, or PACKED. ``firsts``: each row's first seq; None where each row is one event."""
+        self._rows, self._kinds, self._firsts, self._length = rows, kinds, firsts, length
+        self._recent: tuple[int, Run] | None = None
+
+    def __len__(self) -> int:
+        return self._length
+
+    def line(self, seq: int) -> str:
+        """The line of an event."""
+        place, member = self._place(seq)
+        if self._kinds[place] == PACKED:
+            return self._run(place).line(member)
+        row = self._rows[place]
+        return row if isinstance(row, str) else row.decode()
+
+    def event(self, seq: int) -> Event:
+        """An event."""
+        place, member = self._place(seq)
+        return self._run(place).event(member) if self._kinds[place] == PACKED else decode(self._rows[place])
+
+    def type(self, seq: int) -> str:
+        """An event's type."""
+        kind = self._kinds[self._place(seq)[0]]
+        return "assistant/chunk" if kind == PACKED else kind
+
+    def lines(self, start: int = 0) -> Iterator[str]:
+        """The lines from seq ``start`` on, in order."""
+        if start >= self._length:
+            return
+        first, member = self._place(start)
+        for place in range(first, len(self._kinds)):
+            if self._kinds[place] == PACKED:
+                run = self._run(place)
+                yield from map(run.line, range(member if place == first else 0, len(run)))
+            else:
+                row = self._rows[place]
+                yield row if isinstance(row, str) else row.decode()
+
+    def events(self, types: frozenset[str] | None = None, start: int = 0) -> Iterator[Event]:
+        """The events from seq ``start`` on, in order; with ``types``, those alone."""
+        if start >= self._length:
+            return iter(())
+        first, member = self._place(start)
+        found = self._events(range(first, len(self._kinds)), types)
+        for _ in range(member if types is None or "assistant/chunk" in types else 0):
+            next(found)
+        return found
+
+    def samples(self) -> Iterator[Event]:
+        """The events in order, of each packed row the first only: the others are of the same shape and differ in their text."""
+        return self._events(range(len(self._kinds)), None, members=1)
+
+    def _events(self, places: Sequence[int], types: frozenset[str] | None, members: int | None = None) -> Iterator[Event]:
+        waiting: list[int] = []
+        for place in places:
+            kind = self._kinds[place]
+            if kind == PACKED:
+                if types is None or "assistant/chunk" in types:
+                    yield from self._decoded(waiting)
+                    run, waiting = self._run(place), []
+                    yield from map(run.event, range(len(run) if members is None else members))
+            elif types is None or kind in types:
+                waiting.append(place)
+                if len(waiting) == BATCH:
+                    yield from self._decoded(waiting)
+                    waiting = []
+        yield from self._decoded(waiting)
+
+    def _decoded(self, places: Sequence[int]) -> Sequence[Event]:
+        if not places:
+            return ()
+        return decode_batch(self._rows.joined(places), len(places)) or [decode(self._rows[place]) for place in places]
+
+    def _place(self, seq: int) -> tuple[int, int]:
+        """The row that holds an event, and which member of it the event is."""
+        if self._firsts is None:
+            return seq, 0
+        place = bisect_right(self._firsts, seq) - 1
+        return place, seq - self._firsts[place]
+
+    def _run(self, place: int) -> Run:
+        recent = self._recent
+        if recent is None or recent[0] != place:
+            row = self._rows[place]
+            self._recent = recent = (place, read_run(row if isinstance(row, bytes) else row.encode()))
+        return recent[1]
+
+
+def load_lines(lines: Sequence[str], visit: Callable[[Event], None]) -> Loaded:
+    """Read lines whose seqs are contiguous from 0; ``visit`` gets each event in order, and may refuse it.
+
+    Raises:
+        FormatError: at the first line that is not an event or not the next one.
+    """
+    rows = Listed(lines)
+    kinds: list[str] = []
+    for first in range(0, len(rows), BATCH):
+        places = range(first, min(first + BATCH, len(rows)))
+        batch = decode_batch(rows.joined(places), len(places)) or (decode(rows[place], at=place + 1) for place in places)
+        for event in batch:
+            if event.seq != len(kinds):
+                at = len(kinds) + 1
+                raise FormatError(f"line {at}: expected seq {at - 1}, found {event.seq}", line=at)
+            kinds.append(sys.intern(event.type))
+            visit(event)
+    return Loaded(rows, kinds, None, len(kinds))
+
+
+NOTHING = Loaded(Listed(()), (), None, 0)
+"""The log that nothing was read from."""
