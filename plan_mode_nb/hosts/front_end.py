@@ -52,20 +52,28 @@ class Shown(Protocol):
     """One display of user code: mime -> value."""
 
     @property
-    def data(self) -> Mapping[str, Any]: ...
+    def data(self) -> Mapping[str, Any]:
+        """Every form of it."""
+
     @property
-    def metadata(self) -> Mapping[str, Any]: ...
+    def metadata(self) -> Mapping[str, Any]:
+        """What goes with them."""
 
 
 class Recorded(Protocol):
-    """What user code did so far. ``text``: streams and displays in order, then the error."""
+    """What user code did so far."""
 
     @property
-    def status(self) -> Literal["running", "ok", "error", "interrupted"]: ...
+    def status(self) -> Literal["running", "ok", "error", "interrupted"]:
+        """Whether it has ended, and how."""
+
     @property
-    def text(self) -> str: ...
+    def text(self) -> str:
+        """Streams and displays as text, in order, then the error."""
+
     @property
-    def displays(self) -> Sequence[Shown]: ...
+    def displays(self) -> Sequence[Shown]:
+        """What it displayed that is more than text, in order."""
 
 
 class TurnDisplay(CellView, Protocol):

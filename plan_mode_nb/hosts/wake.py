@@ -22,13 +22,16 @@ class Wake:
             self._writer.send(b"\0")
 
     def fileno(self) -> int:
+        """For ``select``: readable once it was called."""
         return self._reader.fileno()
 
     def clear(self) -> None:
+        """Forget the calls so far."""
         with suppress(BlockingIOError):
             while len(self._reader.recv(4096)) == 4096:
                 pass
 
     def close(self) -> None:
+        """Let go; calls from now on do nothing."""
         self._reader.close()
         self._writer.close()

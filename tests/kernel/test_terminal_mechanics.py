@@ -2,57 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import re
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-pexpect = pytest.importorskip("pexpect", reason="needs a pseudo terminal")
+from .terminal import Terminal
 
-HERE = Path(__file__).resolve().parent
-PROMPT = r"In \[\d+\]: $"
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
-
-
-class Terminal:
-    """IPython over a pseudo terminal."""
-
-    def __init__(self, home: Path) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(HERE), "HOME": str(home), "IPYTHONDIR": str(home), "TERM": "dumb"}
-        arguments = ["-m", "IPython", "--simple-prompt", "--no-banner", "--colors=NoColor", "--no-confirm-exit"]
-        self.child: Any = pexpect.spawn(sys.executable, arguments, env=environment, encoding="utf8", timeout=30, echo=False)
-        self.child.expect(PROMPT)
-        self.run("import kernel_bodies as B, threading; from kernel_bodies import *")
-
-    def run(self, code: str) -> str:
-        """What the cell wrote."""
-        self.child.sendline(code)
-        return self.rest()
-
-    def start(self, code: str, seen: str) -> None:
-        """Send a cell and wait until it wrote ``seen``."""
-        self.child.sendline(code)
-        self.child.expect_exact(seen)
-
-    def rest(self) -> str:
-        self.child.expect(PROMPT)
-        return ESCAPES.sub("", self.child.before).replace("\r\n", "\n")
-
-    def interrupt(self) -> tuple[str, float]:
-        """Ctrl-C: what came until the next prompt, and after how many seconds."""
-        pressed = time.monotonic()
-        self.child.sendintr()
-        return self.rest(), time.monotonic() - pressed
+BODIES = "import kernel_bodies as B, threading; from kernel_bodies import *"
 
 
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    terminal = Terminal(tmp_path_factory.mktemp("ipython"))
+    terminal = Terminal(tmp_path_factory.mktemp("ipython"), first=BODIES)
     yield terminal
     terminal.child.close(force=True)
 
@@ -144,7 +106,7 @@ def test_a_failing_agent_and_a_dead_thread_are_one_line(terminal: Terminal) -> N
 
 
 def test_leaving_the_terminal_with_an_idle_agent_thread_does_not_hang(tmp_path: Path) -> None:
-    terminal = Terminal(tmp_path)
+    terminal = Terminal(tmp_path, first=BODIES)
     terminal.run("go(scripted(('text', 2, .01)))")
-    terminal.child.sendline("exit")
-    terminal.child.expect(pexpect.EOF, timeout=8)
+    terminal.leave()
+    assert not terminal.child.isalive()

@@ -125,16 +125,14 @@ class KernelHost:
         return self._agent(name)
 
     def watch(self, agent: LoopAgent) -> None:
-        """Push an agent's plan state to the pages when it changes."""
+        """Show an agent's plan state, and push it to the pages, when it changes."""
         projections, session = self.composition.seams.projections, agent.session
-        if projections is None or self.carrier is None or session.id in self._unwatch:
+        if projections is None or session.id in self._unwatch:
             return
-        carrier = self.carrier
 
         def push(name: str, value: Any) -> None:
             if name == "plan":
-                self._later(lambda: carrier.push_plan(session, value))
-                self._later(lambda: self._show_plan(value))
+                self._later(lambda: self._push_plan(session, value))
 
         self._unwatch[session.id] = projections.watch(session, push)
 
@@ -213,7 +211,9 @@ class KernelHost:
         self.agents.problems.clear()
         return agent
 
-    def _show_plan(self, state: PlanState) -> None:
+    def _push_plan(self, session: Session, state: PlanState) -> None:
+        if self.carrier is not None:
+            self.carrier.push_plan(session, state)
         if self._display is not None:
             self._display.show_plan(state)
 

@@ -81,7 +81,10 @@ class TextDisplay:
             growing.end()
 
     def show_plan(self, state: PlanState) -> None:
-        """The log's own line says it."""
+        """What waits for the next step; what is in force is a line of the log."""
+        if state.pending is not None:
+            self.flush()
+            self._line(f"plan mode {'on' if state.pending else 'off'}, from the next step")
 
     # -- inside
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import sys
+import threading
 from typing import Final, final
 
 from plan_mode_nb.hosts.terminal.growing import Write
@@ -31,6 +32,7 @@ class Keyboard:
         self._write = write
         self._fd = fd
         self._wake = Wake()
+        self._withdrawn = threading.Event()
 
     @property
     def is_there(self) -> bool:
@@ -44,14 +46,15 @@ class Keyboard:
     def _terminal(self) -> int:
         return sys.stdin.fileno() if self._fd is None else self._fd
 
-    def start(self) -> None:
-        """A prompt begins: a withdrawal of an earlier one, and keys pressed before this one could be read, count no more."""
-        self._wake.clear()
+    def start(self, withdrawn: threading.Event) -> None:
+        """A prompt begins, to be ended by :meth:`withdraw` with the same ``withdrawn``. Keys pressed before it count no more."""
+        self._withdrawn = withdrawn
         if sys.platform != "win32":
             termios.tcflush(self._terminal, termios.TCIFLUSH)
 
-    def withdraw(self) -> None:
-        """End the prompt that waits, if one does."""
+    def withdraw(self, withdrawn: threading.Event) -> None:
+        """End that prompt, whether it has begun or not."""
+        withdrawn.set()
         self._wake()
 
     def read(self, prompt: str) -> str:
@@ -88,10 +91,11 @@ class Keyboard:
         """Whether a line is there to read; waits for one, at most that long."""
         if sys.platform == "win32":
             return False
-        wake = self._wake.fileno()
-        ready, _, _ = select.select([self._terminal, wake], [], [], seconds)
-        if wake in ready:
+        wake, terminal = self._wake.fileno(), self._terminal
+        while not self._withdrawn.is_set():
+            ready, _, _ = select.select([terminal, wake], [], [], seconds)
+            if wake not in ready:
+                return bool(ready)
             self._wake.clear()
-            self._write("\n")
-            raise Withdrawn
-        return bool(ready)
+        self._write("\n")
+        raise Withdrawn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import TypeVar, final
 
@@ -44,8 +45,11 @@ class TerminalPeople:
     async def _prompt(self, turn: RunningTurn, prompt: Callable[[], T]) -> T:
         """Have the main thread prompt. Cancelled: the prompt is taken back first, since the main thread is in it."""
 
+        withdrawn = threading.Event()
+
         def on_main() -> T:
             self.before()
+            self._keyboard.start(withdrawn)
             with turn.user_code():
                 return prompt()
 
@@ -53,7 +57,7 @@ class TerminalPeople:
         try:
             answer: T = await asyncio.shield(job)
         except asyncio.CancelledError:
-            self._keyboard.withdraw()
+            self._keyboard.withdraw(withdrawn)
             job.cancel()
             await asyncio.wait([job])
             raise

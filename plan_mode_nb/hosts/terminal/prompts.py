@@ -24,7 +24,7 @@ AGAIN = "Say `%agent present it again` when ready."
 
 @final
 class Prompts:
-    """Everything is called on the main thread, while nothing else writes to the terminal.
+    """Everything is called on the main thread, with the keyboard started, while nothing else writes to the terminal.
 
     Every call may raise what `Keyboard.read` raises, but for EOFError: Ctrl-D puts a question aside and rejects an approval.
     """
@@ -37,7 +37,6 @@ class Prompts:
 
     def ask(self, request: QuestionRequest, previous: str | None) -> Reply:
         """Put the questions, one after the other. ``previous``: the plan submitted before this one, where this is a review."""
-        self._keyboard.start()
         try:
             answers = [self._answer(question, previous) for question in request.questions]
         except EOFError:
@@ -48,7 +47,6 @@ class Prompts:
 
     def approve(self, request: ApprovalRequest) -> Decided:
         """Show what would run, and why it asks."""
-        self._keyboard.start()
         self._say(rule(f"Approval: {visible_line(request.tool)}", self._width()))
         self._say(framed(request.preview, self._width()))
         self._say(rule("", self._width()))
