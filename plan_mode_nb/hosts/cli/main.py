@@ -119,3 +119,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except PlanModeError as error:
         typer.echo(f"plan-mode-nb: {error}", err=True)
         sys.exit(1)
+    except OSError as error:
+        typer.echo(f"plan-mode-nb: {error.filename or 'the system'} refused ({error.strerror or error}); mend that and try again", err=True)
+        sys.exit(1)
