@@ -82,7 +82,7 @@ def model(metadata: dict[str, Any]) -> dict[str, Any]:
     return {"type": "notebook", "format": "json", "content": stored.notebook(metadata)}
 
 
-@pytest.mark.parametrize("where", ["work/a.ipynb", "RTC:work/a.ipynb", "/work/a.ipynb"])
+@pytest.mark.parametrize("where", ["notes/a.ipynb", "RTC:notes/a.ipynb", "/notes/a.ipynb"])
 def test_a_session_is_of_the_notebook_whatever_drive_its_path_names(where: str, sessions: SessionManager, journals: Path) -> None:
     maps(sessions, where, "k")
     maps(sessions, "other.ipynb", "k2")
@@ -90,7 +90,7 @@ def test_a_session_is_of_the_notebook_whatever_drive_its_path_names(where: str, 
     stored.journal(journals, "s", LONG, kernel="k", path=None).close()
     stored.journal(journals, "t", LONG, kernel="k2", path=None).close()
     saved = model({})
-    SaveHook(sessions, LOG).before_save(saved, "work/a.ipynb", Memory())
+    SaveHook(sessions, LOG).before_save(saved, "notes/a.ipynb", Memory())
     assert stored.held(saved["content"]["metadata"]) == {"s": LONG}
 
 
