@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -99,6 +99,27 @@ class Model(Protocol):
         Raises:
             ModelError: the request failed; chunks before it were delivered.
         """
+
+
+@runtime_checkable
+class KnowsWindow(Protocol):
+    """A model that may know how much it can read."""
+
+    async def context_window(self) -> int | None:
+        """Tokens that one request may have, answer included; None: not known."""
+
+
+@runtime_checkable
+class HoldsConnections(Protocol):
+    """A model that has something to let go of."""
+
+    async def aclose(self) -> None:
+        """Close the connections; a later request opens new ones. On the loop that used them."""
+
+
+async def window_of(model: Model) -> int | None:
+    """How many tokens a model can read, where it knows."""
+    return await model.context_window() if isinstance(model, KnowsWindow) else None
 
 
 class NoModel:

@@ -8,6 +8,7 @@ from plan_mode_nb.agent.model import Model, Request
 from plan_mode_nb.agent.prompt import PromptContext
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.exceptions import InvariantError
+from plan_mode_nb.folds.context import CONTEXT
 from plan_mode_nb.folds.header import HEADER, HEADER_SEQ, canonical
 from plan_mode_nb.folds.history import HISTORY, message_of
 from plan_mode_nb.log.codec import decode
@@ -27,6 +28,18 @@ def log_header(session: Session, seams: Seams, model: Model, context: PromptCont
     if last is None or resumed or header != last:
         reason = "initial" if last is None else "resume" if resumed else "change"
         session.append(draft("request/header", {"header": header, "reason": reason}))
+
+
+def log_context(session: Session, model: Model, window: int | None) -> None:
+    """Append a ``request/context`` when provider, model or what the model can read differ from the last one (dsh's rule).
+
+    Until a window is known there is nothing to say.
+    """
+    last = session.fold(CONTEXT).said
+    config = model.config
+    said = {"provider": config["provider"], "model": config["model"], **({} if window is None else {"contextWindow": window})}
+    if said != last and not (last is None and window is None):
+        session.append(draft("request/context", said))
 
 
 def derive(session: Session, seams: Seams, context: PromptContext | None = None) -> Request:

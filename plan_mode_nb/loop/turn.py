@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plan_mode_nb.agent.model import Model
+from plan_mode_nb.agent.model import Model, window_of
 from plan_mode_nb.agent.prestep import Enter, Reject, Step
 from plan_mode_nb.agent.prompt import PromptContext
 from plan_mode_nb.agent.seams import Seams
@@ -18,7 +18,7 @@ from plan_mode_nb.log.closing import closers
 from plan_mode_nb.log.events import Draft
 from plan_mode_nb.log.messages import Message
 from plan_mode_nb.log.vocabulary import draft, surface
-from plan_mode_nb.loop.request import Check, derive, log_header, prove
+from plan_mode_nb.loop.request import Check, derive, log_context, log_header, prove
 from plan_mode_nb.loop.step import StepContext, StepEnd, run_step
 
 if TYPE_CHECKING:
@@ -140,9 +140,11 @@ async def _enter(agent: LoopAgent, config: LoopConfig, step: Step, entering: Seq
     messages = [surface("user/message", seams.redactions.message(message)) for message in entering]
     session.append(draft("step/start", {"turn": turn, "step": number}), *messages)
     model = agent.models(step.model)
+    window = await window_of(model)
     prompt = PromptContext(agent)
     log_header(session, seams, model, prompt, resumed=agent.resumed)
     agent.resumed = False
+    log_context(session, model, window)
     request = derive(session, seams, prompt)
     prove(request, session, since, config.check)
     agent.proven = len(session)

@@ -54,8 +54,9 @@ def choose(
     settings: Mapping[str, Any] | None = None,
     *,
     read_recording: ReadRecording | None = None,
+    setting: str = "PlanAgent.model",
 ) -> Choice:
-    """Choose a model: ``name`` (``PlanAgent.model``) wins, then the first key of :data:`BY_KEY`; none of them is :class:`NoModel`.
+    """Choose a model: ``name`` (the value of ``setting``) wins, then the first key of :data:`BY_KEY`; none of them is :class:`NoModel`.
 
     ``settings``: see :func:`~plan_mode_nb.models.settings.read_settings`. ``read_recording`` reads the session of ``recording:PATH``;
     without it recordings are refused. Nothing is imported, read from the network or connected here.
@@ -65,10 +66,10 @@ def choose(
     """
     checked = read_settings(settings or {})
     if name is not None:
-        provider, model = parse(name)
+        provider, model = parse(name, setting)
         if provider == RECORDING_PREFIX:
-            return Choice(_recorded(model, read_recording), name, "set by PlanAgent.model")
-        return Choice(PydanticAIModel(provider, model, checked, environ), name, "set by PlanAgent.model")
+            return Choice(_recorded(model, read_recording), name, f"set by {setting}")
+        return Choice(PydanticAIModel(provider, model, checked, environ), name, f"set by {setting}")
     for key, default in BY_KEY.items():
         # A key beside a base URL belongs to that server, which need not know any model of OpenAI's.
         if environ.get(key) and not (key == "OPENAI_API_KEY" and environ.get("OPENAI_BASE_URL")):
@@ -79,7 +80,7 @@ def choose(
     return Choice(NoModel(NO_MODEL), "none", "no key is set and PlanAgent.model is not configured")
 
 
-def parse(name: str) -> tuple[str, str]:
+def parse(name: str, setting: str = "PlanAgent.model") -> tuple[str, str]:
     """``provider:model`` -> its two parts. The model's part may hold colons itself (``ollama:qwen3:8b``).
 
     Raises:
@@ -87,17 +88,17 @@ def parse(name: str) -> tuple[str, str]:
     """
     provider, colon, model = name.strip().partition(":")
     if not name.strip():
-        raise ConfigError("PlanAgent.model is empty; name a model as 'provider:model', for example 'openai-chat:NAME'")
+        raise ConfigError(f"{setting} is empty; name a model as 'provider:model', for example 'openai-chat:NAME'")
     known = (*PROVIDERS, RECORDING_PREFIX)
     if not colon:
         guess = f"'{_guess(provider)}:{provider}'" if _guess(provider) else "'openai-chat:" + provider + "'"
-        raise ConfigError(f"PlanAgent.model {name!r} names no provider; write it as 'provider:model', for example {guess}")
+        raise ConfigError(f"{setting} {name!r} names no provider; write it as 'provider:model', for example {guess}")
     if provider not in known:
         close = difflib.get_close_matches(provider.lower(), known, 1)
         hint = f"did you mean '{close[0]}:{model}'?" if close else f"known are {', '.join(known)}"
-        raise ConfigError(f"PlanAgent.model {name!r}: there is no provider {provider!r}; {hint}")
+        raise ConfigError(f"{setting} {name!r}: there is no provider {provider!r}; {hint}")
     if not model:
-        raise ConfigError(f"PlanAgent.model {name!r} names no model; write its name after the colon")
+        raise ConfigError(f"{setting} {name!r} names no model; write its name after the colon")
     return provider, model
 
 

@@ -31,6 +31,10 @@ class FollowingModel:
         """As recorded."""
         return self._recorded.config
 
+    async def context_window(self) -> int | None:
+        """As recorded."""
+        return await self._recorded.context_window()
+
     async def stream(self, request: Request) -> AsyncIterator[Chunk]:
         """The recorded answer that fits best.
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _LAZY = tuple(f"plan_mode_nb.models.{name}" for name in ("clients", "convert", "failures", "stream"))
 
 
+_UNASKED = -1
+
+
 async def preload() -> None:
     """Import what talks to providers, in a thread, so that the loop goes on answering. A host may call it ahead of the first request."""
     if not all(name in sys.modules for name in _LAZY):
@@ -58,6 +61,7 @@ class PydanticAIModel:
         self._settings = settings
         self._environ = environ
         self._open: _Open | None = None
+        self._window: int | None = _UNASKED
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -92,6 +96,15 @@ class PydanticAIModel:
             raise failure(error, route) from error
         for chunk in translator.end(response.get()):
             yield chunk
+
+    async def context_window(self) -> int | None:
+        """From the public list of models, read in a thread: it takes a moment the first time. Unknown for a server of one's own."""
+        if self._window == _UNASKED:
+            await preload()
+            from plan_mode_nb.models.prices import window_for
+
+            self._window = await asyncio.to_thread(window_for, self._provider, self._model, self._environ)
+        return self._window
 
     async def aclose(self) -> None:
         """Close the connections; a later request opens new ones."""

@@ -24,11 +24,15 @@ _DONE = ("stop", "tool-calls", "max-tokens")
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """One request's answer: its chunks, then its failure if it had one. ``config``: of the header in force when it was asked."""
+    """One request's answer: its chunks, then its failure if it had one. ``config``: of the header in force when it was asked.
+
+    ``window``: what its model could read, where the log says.
+    """
 
     config: Mapping[str, Any]
     chunks: tuple[Chunk, ...]
     error: ModelError | None = None
+    window: int | None = None
 
 
 @dataclass
@@ -36,6 +40,7 @@ class _Attempt:
     """One request while its events are read. ``ending``: the data of its ``finish`` chunk."""
 
     config: Mapping[str, Any]
+    window: int | None = None
     deltas: list[Chunk] = field(default_factory=list)
     usage: list[Chunk] = field(default_factory=list)
     ending: dict[str, Any] | None = None
@@ -53,10 +58,11 @@ class _Attempt:
         """The answer, given how its turn ended."""
         chunks = [*(self.deltas or _chunks_of(self.message)), *self.usage]
         if self.message is None or self.interrupted:
-            return RecordedAnswer(self.config, tuple(chunks), _failure(self.ending, reason))
+            return RecordedAnswer(self.config, tuple(chunks), _failure(self.ending, reason), self.window)
         called = any(block["type"] == "tool-call" for block in self.message["content"])
         kind: FinishKind = self.ending["kind"] if self.ending else "tool-calls" if called else "stop"
-        return RecordedAnswer(self.config, (*chunks, Finish(kind, self.message["source"].get("replayState"))))
+        finish = Finish(kind, self.message["source"].get("replayState"))
+        return RecordedAnswer(self.config, (*chunks, finish), window=self.window)
 
 
 class _Reader:
@@ -65,6 +71,7 @@ class _Reader:
     def __init__(self) -> None:
         self.answers: list[RecordedAnswer] = []
         self._config: Mapping[str, Any] = RECORDING
+        self._window: int | None = None
         self._turn: list[_Attempt] = []
         self._unasked = False
 
@@ -74,6 +81,8 @@ class _Reader:
         match event.type:
             case "request/header":
                 self._config = data["header"]["config"]
+            case "request/context":
+                self._window = data.get("contextWindow")
             case "step/start":
                 self._unasked = True
             case "llm/retry-started":
@@ -94,7 +103,7 @@ class _Reader:
 
     def _begin(self) -> _Attempt:
         self._unasked = False
-        self._turn.append(_Attempt(self._config))
+        self._turn.append(_Attempt(self._config, self._window))
         return self._turn[-1]
 
     def _attempt(self) -> _Attempt:
@@ -164,9 +173,16 @@ class RecordedModel:
     @property
     def config(self) -> Mapping[str, Any]:
         """Of the next answer; after the last one, of the last."""
-        if not self._answers:
-            return RECORDING
-        return self._answers[min(self._next, len(self._answers) - 1)].config
+        answer = self._answer()
+        return RECORDING if answer is None else answer.config
+
+    async def context_window(self) -> int | None:
+        """As recorded, of the next answer."""
+        answer = self._answer()
+        return None if answer is None else answer.window
+
+    def _answer(self) -> RecordedAnswer | None:
+        return self._answers[min(self._next, len(self._answers) - 1)] if self._answers else None
 
     @property
     def remaining(self) -> int:

@@ -89,6 +89,8 @@ class PlanMode:
                 return decision
             case Enter(messages):
                 self._apply(step.agent)
+                if step.model is None and self.get(step.agent).active:
+                    step.model = self._config.model
                 notice = self._notice(step.agent)
                 return decision if notice is None else Enter((*messages, notice))
 

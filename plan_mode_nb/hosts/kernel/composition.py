@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,13 @@ from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.agent.shell import Shell
 from plan_mode_nb.compose import compose, notebook
+from plan_mode_nb.features.retry import RetryPolicy
 from plan_mode_nb.hosts.front_end import People
+from plan_mode_nb.hosts.kernel.choices import Choices
 from plan_mode_nb.hosts.kernel.config import Settings
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.loop.turn import LoopConfig
-from plan_mode_nb.models.choose import Choice, choose
+from plan_mode_nb.models.choose import Choice
 
 
 class Composition:
@@ -35,7 +36,7 @@ class Composition:
         self._root = Path.cwd()
         self._installed: Undo = lambda: None
         self._installed_for: tuple[Any, ...] = ()
-        self._choices: dict[tuple[Any, ...], Choice] = {}
+        self._choices = Choices(settings.agent, read_recording)
         self.refresh()
 
     def refresh(self) -> None:
@@ -45,13 +46,15 @@ class Composition:
             ConfigError: a setting cannot work; the composition stays as it was.
         """
         agent = self.settings.agent
-        wanted = (self.settings.plan, agent.instructions, agent.answers, agent.model if agent.answers == "recording" else "")
+        recording = agent.model if agent.answers == "recording" else ""
+        wanted = (self.settings.plan, agent.instructions, agent.answers, recording, agent.max_retries)
         if wanted == self._installed_for:
             return
         plan_config, instructions = self.settings.plan, agent.instructions
         answers = self._recorded() if agent.answers == "recording" else None
         self._installed()
-        undos: list[Undo] = [compose(self.seams, notebook(plan_config, instructions, self._shell, self._root))]
+        retries = RetryPolicy(max_retries=agent.max_retries)
+        undos: list[Undo] = [compose(self.seams, notebook(plan_config, instructions, self._shell, self._root, retries=retries))]
         if answers is None:
             undos.append(self.seams.questions.provide(self._people))
             undos.append(self.seams.approvals.provide(self._people))
@@ -80,21 +83,25 @@ class Composition:
         Raises:
             ConfigError: the name or a setting cannot work.
         """
-        return self._choose(self.settings.agent.model or None)
+        return self._choices.choose(None)
+
+    @property
+    def plan_choice(self) -> Choice | None:
+        """The model of plan mode, where it has one of its own.
+
+        Raises:
+            ConfigError: the name or a setting cannot work.
+        """
+        name = self.settings.agent.plan_model
+        return self._choices.choose(name) if name else None
 
     def model(self, name: str | None) -> Model:
-        """The model for a step: ``name`` where a pre-step set one, else that of the settings. Kept between steps."""
-        return self._choose(name or self.settings.agent.model or None).model
+        """The model for a step: ``name`` where a pre-step set one, else that of the settings. On the agent thread."""
+        return self._choices.model(name)
 
-    def _choose(self, name: str | None) -> Choice:
-        agent = self.settings.agent
-        settings = {**agent.model_settings(), "idle_timeout": agent.request_timeout}
-        # A key or server given after the last turn must count, so they are part of what a choice was made for; no value is kept.
-        keys = tuple(sorted((key, hash(value)) for key, value in os.environ.items() if key.endswith(("_API_KEY", "_BASE_URL"))))
-        made_for = (name, tuple(sorted(settings.items())), keys)
-        if made_for not in self._choices:
-            self._choices = {made_for: choose(name, os.environ, settings, read_recording=read_recording)}
-        return self._choices[made_for]
+    async def aclose(self) -> None:
+        """Close the models' connections. On the agent thread."""
+        await self._choices.aclose()
 
     def _recorded(self) -> Sequence[Event]:
         return read_recording(Path(self.settings.agent.model.partition(":")[2]))

@@ -59,6 +59,9 @@ class PlanAgent(Strict):
     model = Unicode("", help="Which model, as provider:name (openai-chat:NAME for any compatible server); empty: by environment keys.").tag(
         config=True
     )
+    plan_model = Unicode("", help="The model that answers while plan mode is on, as provider:name; empty: the same as otherwise.").tag(
+        config=True
+    )
     max_steps = Int(50, min=1, max=10_000, help="Requests that one turn may make.").tag(config=True)
     temperature = Float(None, allow_none=True, min=0, max=2, help="The model's temperature; unset: the provider's default.").tag(
         config=True
@@ -68,6 +71,7 @@ class PlanAgent(Strict):
         ["minimal", "low", "medium", "high"], None, allow_none=True, help="How hard the model thinks, where it can be told."
     ).tag(config=True)
     request_timeout = Float(120.0, min=1, help="Seconds that a model may be silent before the request fails.").tag(config=True)
+    max_retries = Int(2, min=0, max=10, help="How often a request that failed in passing is made again within its step.").tag(config=True)
     record_chunks = Bool(False, help="Log every streamed chunk, not only usage and finish.").tag(config=True)
     instructions = Unicode(INSTRUCTIONS, help="The first section of the system prompt.").tag(config=True)
     answers = Enum(
@@ -104,7 +108,7 @@ class Settings:
             ConfigError: the section is missing or blank; says where it goes.
         """
         section = self.plan_mode.section
-        return resolve_config({"section": section} if section else {})
+        return resolve_config({"section": section} if section else {}, model=self.agent.plan_model or None)
 
 
 def read_files(folders: list[str]) -> dict[str, dict[str, Any]]:

@@ -75,6 +75,7 @@ class KernelHost:
         self.composition.close()
         if active_turn(self.shell) is None:
             self._on_agent(self.agents.dispose)
+            self._on_agent(self.composition.aclose)
             thread.drop(self.shell)
             own_loop.drop(self.shell)
         self.led.close()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from plan_mode_nb.exceptions import PlanModeError
+from plan_mode_nb.folds.context import CONTEXT, Context
 from plan_mode_nb.folds.plan import PLAN, PlanState
 from plan_mode_nb.folds.policies import APPROVAL_POLICY, SANDBOX_MODE
+from plan_mode_nb.folds.spending import SPENDING, Route
 from plan_mode_nb.folds.turns import TURNS
-from plan_mode_nb.folds.usage import USAGE
+from plan_mode_nb.folds.usage import USAGE, Usage
+from plan_mode_nb.models.prices import price_of
 
 if TYPE_CHECKING:
     from plan_mode_nb.hosts.kernel.host import KernelHost
@@ -19,6 +24,7 @@ def status(host: KernelHost) -> str:
     agent = host.agent()
     session = agent.session
     plan, turns, usage = host.on_agent(lambda: (session.fold(PLAN), session.fold(TURNS), session.fold(USAGE)))
+    spent, context = host.on_agent(lambda: (session.fold(SPENDING), session.fold(CONTEXT)))
     policy, mode = host.on_agent(lambda: (session.fold(APPROVAL_POLICY), session.fold(SANDBOX_MODE)))
     restored = host.agents.restored.get(session.id)
     lines = [
@@ -27,6 +33,8 @@ def status(host: KernelHost) -> str:
         f"plan mode    {_plan(plan)}",
         f"model        {_model(host)}",
         f"tokens       {usage.uncached_input:,} in, {usage.cache_read:,} cached, {usage.output:,} out",
+        *_price(spent),
+        *_context(context),
         f"size         {len(session)} events, {sum(map(len, session.lines)) / 1000:,.0f} kB",
         f"stored in    {host.front_end.kept_in(session)}",
         f"sandbox      {mode or 'workspace-write'} (enforcement: none; code in the kernel process cannot be confined)",
@@ -45,7 +53,25 @@ def _plan(state: PlanState) -> str:
 
 def _model(host: KernelHost) -> str:
     try:
-        choice = host.composition.choice
+        choice, plan_choice = host.composition.choice, host.composition.plan_choice
     except PlanModeError as error:
         return str(error)
-    return f"{choice.name} ({choice.why})"
+    told = f"{choice.name} ({choice.why})"
+    return told if plan_choice is None else f"{told}; in plan mode {plan_choice.name} ({plan_choice.why})"
+
+
+def _price(spent: Mapping[Route, Usage]) -> list[str]:
+    """List prices of today, where they are known; a sum that leaves a model out says so."""
+    priced = {route: price_of(*route, usage, os.environ) for route, usage in spent.items()}
+    known = [price for price in priced.values() if price is not None]
+    if not known:
+        return []
+    unknown = [f"{provider}:{model}" for (provider, model), price in priced.items() if price is None]
+    without = f", without {', '.join(unknown)}" if unknown else ""
+    return [f"price        ${sum(known):,.4f} at list prices{without}"]
+
+
+def _context(context: Context) -> list[str]:
+    if context.window is None or context.used is None:
+        return []
+    return [f"context      {context.used * 100 / context.window:.0f} % of the context ({context.used:,} of {context.window:,} tokens)"]
