@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from plan_mode_nb.exceptions import PlanModeError
-from plan_mode_nb.log.messages import Block
+from plan_mode_nb.log.messages import Block, attachment_id
 
 MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 MAX_BYTES: Final = 3_750_000
@@ -73,7 +73,7 @@ def image_block(attachments: MutableMapping[str, bytes], data: bytes, *, name: s
     digest = hashlib.sha256(data).hexdigest()
     attachments.setdefault(digest, data)
     attachment: Block = {
-        "attachmentId": digest,
+        "attachmentId": attachment_id(digest),
         "mediaType": facts.media_type,
         "bytes": len(data),
         "width": facts.width,

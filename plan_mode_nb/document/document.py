@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +55,22 @@ class Document:
     def is_stripped(self, session_id: str) -> bool:
         """Whether this id, or the one it was forked from when two copies diverged, was stripped."""
         return any(session_id == gone or session_id.startswith(f"{gone}~") for gone in self.stripped)
+
+
+def decoded_images(attachments: Mapping[str, str], digests: Iterable[str] | None = None) -> dict[str, bytes]:
+    """The bytes of a document's attachments, or of those of these digests, by sha256.
+
+    What is damaged, or is not what its name says, is left out: the notebook may come from anybody.
+    """
+    images = {}
+    for digest in attachments if digests is None else digests:
+        try:
+            data = base64.b64decode(attachments.get(digest, ""), validate=True)
+        except ValueError:
+            continue
+        if hashlib.sha256(data).hexdigest() == digest:
+            images[digest] = data
+    return images
 
 
 def one_session(session: StoredSession, *, agent: str | None = None) -> Document:

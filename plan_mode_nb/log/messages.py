@@ -11,6 +11,8 @@ Message = dict[str, Any]
 """``{"role", "content": [Block], "source", "id"}``"""
 
 USER_SOURCE: dict[str, Any] = {"kind": "user"}
+ATTACHMENT_ID = "sha256:"
+"""How an ``attachmentId`` begins; the digest of the bytes follows, in hex. deepseek-harness reads no other form."""
 SUMMARY_LIMIT = 120
 """dsh's bound on a notice's summary, in characters."""
 
@@ -23,6 +25,24 @@ def text_block(text: str) -> Block:
 def text_of(blocks: Sequence[Block]) -> str:
     """The text blocks' texts, joined by newlines."""
     return "\n".join(block["text"] for block in blocks if block.get("type") == "text")
+
+
+def attachment_id(digest: str) -> str:
+    """The ``attachmentId`` of bytes with this sha256."""
+    return f"{ATTACHMENT_ID}{digest}"
+
+
+def digest_of(attachment_id: str) -> str:
+    """The sha256 that an ``attachmentId`` names, in hex: what attachments are kept under."""
+    return attachment_id.removeprefix(ATTACHMENT_ID)
+
+
+def digests_in(value: object) -> set[str]:
+    """The digests of all attachments that a JSON value names, at any depth."""
+    if isinstance(value, dict):
+        own = value.get("attachmentId")
+        return {digest_of(own)} if isinstance(own, str) else set().union(*map(digests_in, value.values()))
+    return set().union(*map(digests_in, value)) if isinstance(value, list) else set()
 
 
 def user_message(content: str | Sequence[Block], *, id: str, source: dict[str, Any] = USER_SOURCE) -> Message:

@@ -33,7 +33,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from plan_mode_nb.log.messages import Block, Message, text_of
+from plan_mode_nb.log.messages import Block, Message, digest_of, text_of
 from plan_mode_nb.models.state import PartState, states_of
 
 NO_RESULT = "(no result: the turn was interrupted)"
@@ -174,7 +174,7 @@ class _Request:
         if block["type"] != "image":
             return None
         attachment = block["attachment"]
-        data = self._images.get(attachment["attachmentId"])
+        data = self._images.get(digest_of(attachment["attachmentId"]))
         if data is None:
             return f"(an image was here, {attachment.get('name') or attachment['mediaType']}; its bytes are no longer available)"
         return BinaryContent(data, media_type=attachment["mediaType"])

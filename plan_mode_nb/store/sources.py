@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plan_mode_nb.document.document import Document
+from plan_mode_nb.document.document import Document, decoded_images
 from plan_mode_nb.exceptions import FormatError
 from plan_mode_nb.log.events import Header
+from plan_mode_nb.log.session import Session
+from plan_mode_nb.store.dsh_home import find_images, images_named
 from plan_mode_nb.store.journal import SUFFIX, read_journal
 from plan_mode_nb.store.jsonl import load_jsonl
 from plan_mode_nb.store.notebook import load_document
@@ -41,6 +43,18 @@ def open_any(path: Path, session: str | None = None) -> Source:
     if session is not None and session != source.header.id:
         raise FormatError(f"{path.name} holds session {source.header.id}, not {session}")
     return source
+
+
+def images_of(source: Path, session: Session) -> dict[str, bytes]:
+    """The images that a session from this file shows, by sha256, as far as they are where its kind of file keeps them.
+
+    Raises:
+        StoreError, FormatError: as :func:`open_any`.
+    """
+    named = images_named(session)
+    if source.suffix == ".ipynb":
+        return decoded_images(load_document(source).attachments, named) if named else {}
+    return find_images(named, source)
 
 
 def _from_document(document: Document, name: str, session: str | None) -> Source:

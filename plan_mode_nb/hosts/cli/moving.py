@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,11 +14,12 @@ from plan_mode_nb.document.document import Document, StoredSession
 from plan_mode_nb.exceptions import FormatError, StoreError
 from plan_mode_nb.hosts.cli.reading import open_session
 from plan_mode_nb.log.session import Session
+from plan_mode_nb.store.dsh_home import images_named, keep_images, missing_images
 from plan_mode_nb.store.journal import SUFFIX
 from plan_mode_nb.store.jsonl import ZSTD_SUFFIXES, save_jsonl
 from plan_mode_nb.store.notebook import load_document, save_document, write_notebook
+from plan_mode_nb.store.sources import images_of
 
-_ATTACHMENT: Final = '"attachmentId":"'
 NEW_NOTEBOOK: Final[dict[str, Any]] = {
     "cells": [
         {
@@ -44,11 +46,13 @@ def export_command(source: Path, file: Path, *, session: str | None) -> None:
     if file.suffix not in (".jsonl", *ZSTD_SUFFIXES):
         raise StoreError(f"{file.name} would not be known as a log; name it .jsonl, or .jsonl.zstd for a compressed one")
     opened = open_session(source, session)
+    images = _images(source, opened)
     save_jsonl(file, opened.header, opened.lines)
     typer.echo(f"{len(opened)} events of session {opened.id} are in {file}.")
-    images = _attachments_named(opened)
     if images:
-        typer.echo(f"note: {len(images)} images that it names stay in {source.name}: a log holds their names only", err=True)
+        folder = keep_images(images, file)
+        shown = "The image that it shows is" if len(images) == 1 else f"The {len(images)} images that it shows are"
+        typer.echo(f"{shown} in {folder}.")
 
 
 def import_command(source: Path, notebook: Path, *, session: str | None) -> None:
@@ -62,9 +66,8 @@ def import_command(source: Path, notebook: Path, *, session: str | None) -> None
     opened = open_session(source, session)
     document = load_document(notebook) if notebook.exists() else Document()
     added = _added(opened, document, notebook, is_journal=source.suffix == SUFFIX)
-    if source.suffix == ".ipynb":
-        there = load_document(source).attachments
-        added = replace(added, attachments={**{sha: there[sha] for sha in _attachments_named(opened) & there.keys()}, **added.attachments})
+    images = {digest: base64.b64encode(data).decode() for digest, data in _images(source, opened).items()}
+    added = replace(added, attachments={**images, **added.attachments})
     if not notebook.exists():
         write_notebook(notebook, NEW_NOTEBOOK)
     save_document(notebook, added)
@@ -97,17 +100,10 @@ def _before(document: Document, opened: Session) -> str:
     return "" if main in (None, opened.id) else f" Its agent goes on with it; session {main} stays beside it."
 
 
-def _attachments_named(opened: Session) -> set[str]:
-    """The attachments that messages of the session show."""
-    found: set[str] = set()
-    for event, line in zip(opened.events, opened.lines, strict=True):
-        if _ATTACHMENT in line:
-            found |= _ids(event.data)
+def _images(source: Path, opened: Session) -> dict[str, bytes]:
+    """The images that the session shows; what is missing is said on stderr."""
+    found = images_of(source, opened)
+    missing = missing_images(images_named(opened), found)
+    if missing:
+        typer.echo(f"note: {missing}", err=True)
     return found
-
-
-def _ids(value: object) -> set[str]:
-    if isinstance(value, dict):
-        own = {value["attachmentId"]} if isinstance(value.get("attachmentId"), str) else set()
-        return own.union(*(_ids(each) for each in value.values()))
-    return set().union(*(_ids(each) for each in value)) if isinstance(value, list) else set()

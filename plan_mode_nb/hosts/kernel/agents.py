@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from plan_mode_nb.agent.seams import random_id
-from plan_mode_nb.document.document import Document, StoredSession
+from plan_mode_nb.document.document import Document, StoredSession, decoded_images
 from plan_mode_nb.exceptions import CommandError, LogError
 from plan_mode_nb.hosts.kernel.composition import Composition
 from plan_mode_nb.log.events import Header, SessionId
@@ -26,7 +26,10 @@ def unix_milliseconds() -> int:
 
 
 class Agents:
-    """``by_name``: the agents that were opened; ``sessions``: every live session by id. Changed on the agent thread only."""
+    """``by_name``: the agents that were opened; ``sessions``: every live session by id; ``images``: those that the notebook had, by sha256.
+
+    Changed on the agent thread only.
+    """
 
     def __init__(self, composition: Composition, make_sink: MakeSink, new_id: NewId = lambda name: SessionId(random_id())) -> None:
         self._composition = composition
@@ -37,6 +40,7 @@ class Agents:
         self.by_name: dict[str, LoopAgent] = {}
         self.problems: list[str] = []
         self.restored: dict[str, int] = {}
+        self.images: Mapping[str, bytes] = {}
         self.is_open = False
 
     def open(self, document: Document) -> None:
@@ -45,6 +49,8 @@ class Agents:
         self.problems.extend(document.problems)
         self._stored = document.sessions
         self._names = dict(document.agents)
+        self.images = decoded_images(document.attachments)
+        self._composition.seams.attachments.update(self.images)
         self.get("main")
 
     def get(self, name: str) -> LoopAgent:

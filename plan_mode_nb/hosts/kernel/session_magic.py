@@ -107,24 +107,33 @@ def _plan(host: KernelHost, words: list[str]) -> str:
 
 
 def _export(host: KernelHost, words: list[str]) -> str:
+    from plan_mode_nb.store.dsh_home import images_named, keep_images
     from plan_mode_nb.store.jsonl import save_jsonl
 
     path = Path(_one(words, "export takes a file name, such as %session export session.jsonl")).expanduser()
     session = host.agent().session
     save_jsonl(path, session.header, session.lines)
-    return f"{len(session)} events are in {path}."
+    kept = host.composition.seams.attachments
+    images = {digest: kept[digest] for digest in images_named(session) if digest in kept}
+    said = f"{len(session)} events are in {path}."
+    return f"{said} The images that it shows are in {keep_images(images, path)}." if images else said
 
 
 def _import(host: KernelHost, words: list[str]) -> str:
     from plan_mode_nb.document.document import StoredSession
-    from plan_mode_nb.store.sources import open_any
+    from plan_mode_nb.store.dsh_home import images_named, missing_images
+    from plan_mode_nb.store.sources import images_of, open_any
 
     path = Path(_one(words, "import takes a file name, such as %session import session.jsonl")).expanduser()
     found = open_any(path)
     host.agent()
     agent = host.on_agent(lambda: host.agents.take_in("main", StoredSession(found.header, found.lines)))
+    kept = host.composition.seams.attachments
+    kept.update(images_of(path, agent.session))
+    missing = missing_images(images_named(agent.session), kept)
     host.watch(agent)
-    return f"Session {agent.session.id} with {len(found.lines)} events is now this notebook's."
+    said = f"Session {agent.session.id} with {len(found.lines)} events is now this notebook's."
+    return "\n".join([said, *(f"note: {each}" for each in (*found.problems, missing) if each)])
 
 
 _ACTIONS: dict[str, Callable[[KernelHost, list[str]], str]] = {

@@ -57,7 +57,7 @@ def test_the_block_names_the_bytes_by_hash_and_keeps_them_once() -> None:
     block = image_block(attachments, data, name="a.png")
     digest = hashlib.sha256(data).hexdigest()
     assert list(block["attachment"].items()) == [
-        ("attachmentId", digest),
+        ("attachmentId", f"sha256:{digest}"),
         ("mediaType", "image/png"),
         ("bytes", len(data)),
         ("width", 3),

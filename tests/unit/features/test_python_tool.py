@@ -106,8 +106,9 @@ def test_figures_become_images_of_the_result_and_attachments() -> None:
     assert text(result) == "drawn\n"
     images = result["content"][1:]
     assert [image["attachment"]["name"] for image in images] == ["figure 1", "figure 2"]
-    assert list(bench.seams.attachments) == [images[0]["attachment"]["attachmentId"]]
-    assert bench.model.requests[-1].images == {images[0]["attachment"]["attachmentId"]: png()}
+    (digest,) = bench.seams.attachments
+    assert {image["attachment"]["attachmentId"] for image in images} == {f"sha256:{digest}"}
+    assert bench.model.requests[-1].images == {digest: png()}
 
 
 @pytest.mark.parametrize("data", [b"<svg/>", b"", png()[:-9], png(9_000, 1)])

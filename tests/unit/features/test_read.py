@@ -133,7 +133,7 @@ def test_an_image_is_shown_as_one(tmp_path: Path, data: bytes) -> None:
     said, image = tools.result("read", path="a.txt").content
     assert ", 3 x 2 pixels, " in said["text"]
     assert image["attachment"]["name"] == "a.txt"
-    assert tools.seams.attachments == {image["attachment"]["attachmentId"]: data}
+    assert {f"sha256:{digest}": kept for digest, kept in tools.seams.attachments.items()} == {image["attachment"]["attachmentId"]: data}
 
 
 def test_an_image_that_cannot_be_shown_is_told(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from pathlib import Path
 
@@ -19,13 +21,18 @@ from plan_mode_nb.store.notebook import load_document, read_notebook, write_note
 from plan_mode_nb.testing import logs
 
 LINES = stored.lines(2)
-SHA = "a" * 64
+PICTURE = b"a picture's bytes"
+SHA = hashlib.sha256(PICTURE).hexdigest()
+TEXT = base64.b64encode(PICTURE).decode()
 
 
 def with_image() -> list[str]:
     """A conversation that shows an image."""
     session = logs.new_session()
-    image = {"type": "image", "attachment": {"attachmentId": SHA, "mediaType": "image/png", "bytes": 3, "width": 1, "height": 1}}
+    image = {
+        "type": "image",
+        "attachment": {"attachmentId": f"sha256:{SHA}", "mediaType": "image/png", "bytes": 3, "width": 1, "height": 1},
+    }
     session.append(logs.turn_start(1))
     message = {"content": [image, text_block("look")], "source": {"kind": "user"}, "role": "user", "id": "u"}
     session.append(surface("user/message", message), logs.turn_end(1))
@@ -75,13 +82,37 @@ def test_a_child_session_is_nobodys_agent(tmp_path: Path) -> None:
     assert load_document(tmp_path / "to.ipynb").agents == {"main": "s"}
 
 
-def test_images_travel_from_notebook_to_notebook_and_are_missed_in_a_log(tmp_path: Path) -> None:
-    pictures = {SHA: "AAAA", "b" * 64: "BBBB"}
+def test_images_travel_from_notebook_to_notebook(tmp_path: Path) -> None:
+    pictures = {SHA: TEXT, "b" * 64: "BBBB"}
     write_notebook(tmp_path / "from.ipynb", stored.notebook(stored.metadata({"s": with_image()}, attachments=pictures)))
-    assert command("import", "from.ipynb", "to.ipynb", cwd=tmp_path).returncode == 0
-    assert load_document(tmp_path / "to.ipynb").attachments == {SHA: "AAAA"}, "only those that the session shows"
-    done = command("export", "from.ipynb", "out.jsonl", cwd=tmp_path)
-    assert done.stderr == "note: 1 images that it names stay in from.ipynb: a log holds their names only\n"
+    done = command("import", "from.ipynb", "to.ipynb", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert load_document(tmp_path / "to.ipynb").attachments == {SHA: TEXT}, "only those that the session shows"
+
+
+def test_an_export_puts_images_where_an_import_finds_them_again(tmp_path: Path) -> None:
+    """Beside the log, in the folders that deepseek-harness has in its home."""
+    (tmp_path / "sent").mkdir()
+    write_notebook(tmp_path / "from.ipynb", stored.notebook(stored.metadata({"s": with_image()}, attachments={SHA: TEXT})))
+    done = command("export", "from.ipynb", "sent/s.jsonl", cwd=tmp_path)
+    assert done.stdout.endswith(f"The image that it shows is in {tmp_path}/sent/attachments.\n")
+    assert (tmp_path / "sent/attachments/v1/objects" / SHA[:2] / SHA).read_bytes() == PICTURE
+    assert command("import", "sent/s.jsonl", "to.ipynb", cwd=tmp_path).stderr == ""
+    document = load_document(tmp_path / "to.ipynb")
+    assert (list(document.sessions["s"].lines), document.attachments) == (with_image(), {SHA: TEXT})
+
+
+def test_an_image_that_is_nowhere_is_said_to_be_missing_and_the_session_is_imported(tmp_path: Path) -> None:
+    save_jsonl(tmp_path / "s.jsonl", stored.header("s"), with_image())
+    done = command("import", "s.jsonl", "to.ipynb", cwd=tmp_path, environment={"DSH_HOME": str(tmp_path / "none")})
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert done.stderr.startswith("note: an image that the session shows is not here")
+    assert "beside the log" in done.stderr
+    home = tmp_path / "home" / "attachments/v1/objects" / SHA[:2]
+    home.mkdir(parents=True)
+    (home / SHA).write_bytes(PICTURE)
+    assert command("import", "s.jsonl", "again.ipynb", cwd=tmp_path, environment={"DSH_HOME": str(tmp_path / "home")}).stderr == ""
+    assert load_document(tmp_path / "again.ipynb").attachments == {SHA: TEXT}
 
 
 @pytest.mark.parametrize("there", [LINES, stored.lines(1), stored.lines(3), stored.lines(2, "else")])
