@@ -292,12 +292,10 @@ class Kernel:
             thread.join(5)
 
     def _make_subshell(self) -> str:
-        self.client.control_channel.send(self.client.session.msg("create_subshell_request", {}))
-        reply = self.client.control_channel.get_msg(timeout=10)
-        subshell = reply["content"].get("subshell_id")
-        if not subshell:
+        if "kernel subshells" not in self.reply(self.request("kernel_info_request", {})).get("supported_features", ()):
             raise NoSubshells(self.python)
-        return str(subshell)
+        self.client.control_channel.send(self.client.session.msg("create_subshell_request", {}))
+        return str(self.client.control_channel.get_msg(timeout=10)["content"]["subshell_id"])
 
     def _note(self, message_id: str) -> str:
         self._sent[message_id] = time.monotonic()
