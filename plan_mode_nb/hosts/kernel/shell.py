@@ -17,7 +17,10 @@ from plan_mode_nb.hosts.kernel.user_code import run_user_code
 
 IMAGE_MIMES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 Watch = Callable[[str, Recording | None], None]
-"""``watch(call_id, recording)`` on the main thread: None before code runs, then while it runs, and once when it has ended."""
+"""``watch(call_id, recording)``: None before code runs, then while it runs, and once when it has ended; one call at a time.
+
+While code runs the call comes from a painter thread, because the main thread is in that code; before and after, from the main thread.
+"""
 
 
 class KernelShell:
