@@ -1,6 +1,7 @@
 """Telling the model, once, that the kernel is another one: restored history does not mean restored variables (log.md, Reading it back).
 
-A reopened log marks the restart by ``session/end-seed``. A fork has one too, at the end of its seed, and keeps its kernel.
+A reopened log marks the restart by ``session/end-seed``. A fork has one too, at the end of its seed, and keeps its kernel. A session that
+was never in a notebook, such as one of deepseek-harness, made no variables that could be gone.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ NOTICE: Final = "The notebook's kernel was restarted since the last turn: variab
 
 @dataclass(slots=True)
 class _Restarts:
-    """``asked``: the model was asked at least once; ``marks``: restarts since; ``told``: how many of them it was told of."""
+    """``in_notebook``: a cell opened a turn or ran a command; ``asked``: the model was asked since; ``marks``: restarts since then;
+    ``told``: how many of them it was told of."""
 
+    in_notebook: bool = False
     asked: bool = False
     marks: int = 0
     told: int = 0
@@ -33,7 +36,7 @@ class _Restarts:
 class RestartFold:
     """Events -> whether a restart waits to be told. ``seed_length``: where a fork's own mark stands; None for no fork."""
 
-    types: Final = frozenset({"session/end-seed", "request/header", "user/message"})
+    types: Final = frozenset({"session/end-seed", "request/header", "user/message", "notebook/cell"})
 
     def __init__(self, seed_length: int | None) -> None:
         self._seed_length = seed_length
@@ -45,8 +48,10 @@ class RestartFold:
     def step(self, state: _Restarts, event: Event) -> _Restarts:
         """The state after one more event."""
         match event.type:
+            case "notebook/cell":
+                state.in_notebook = True
             case "request/header":
-                state.asked = True
+                state.asked = state.asked or state.in_notebook
             case "session/end-seed" if state.asked and event.seq != self._seed_length:
                 state.marks += 1
             case "user/message" if event.data.get("source", {}).get("plugin") == PLUGIN:
@@ -73,7 +78,7 @@ def install(seams: Seams) -> Undo:
                 return decision
             case Enter(messages):
                 session = step.agent.session
-                if not session.fold(fold_of(session)):
+                if not session.fold(fold_of(session)) or not step.runs(messages):
                     return decision
                 notice = user_message(NOTICE, id=seams.new_id(), source=notice_source(PLUGIN, NOTICE))
                 return Enter((notice, *messages))

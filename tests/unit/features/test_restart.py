@@ -27,9 +27,12 @@ def agent_of(session: Session, answers: int, *, reopened: bool = False) -> tuple
     return LoopAgent("main", session, seams, lambda name: model, LoopConfig(), reopened=reopened), model
 
 
-def turn(agent: LoopAgent, text: str) -> None:
+CELL = {"source": "0" * 64}
+
+
+def turn(agent: LoopAgent, text: str, cell: dict[str, Any] | None = CELL) -> None:
     agent.inbox.followup(user_message(text, id=text))
-    asyncio.run(agent.run_turn())
+    asyncio.run(agent.run_turn(cell))
 
 
 def again(session: Session) -> Session:
@@ -58,6 +61,18 @@ def test_a_session_that_asked_no_model_needs_no_notice() -> None:
     agent, model = agent_of(again(session), 1, reopened=True)
     turn(agent, "one")
     assert notices(model) == [0]
+
+
+def test_a_session_that_was_never_in_a_notebook_made_no_variables_to_miss() -> None:
+    """Such as one of deepseek-harness. Once it went on in a notebook, it may miss some."""
+    first, _ = agent_of(new_session(), 1)
+    turn(first, "one", None)
+    second, model = agent_of(again(first.session), 1, reopened=True)
+    turn(second, "two")
+    third, later = agent_of(again(second.session), 1, reopened=True)
+    turn(third, "three")
+    assert notices(model) == [0]
+    assert notices(later) == [1]
 
 
 def test_a_fork_keeps_its_kernel_and_is_told_nothing() -> None:
