@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plan_mode_nb.agent.model import Chunk, Request, TextDelta
+from plan_mode_nb.agent.model import Chunk, Finish, Request, TextDelta
 from plan_mode_nb.agent.prestep import CallNext, Decision, Step
 from plan_mode_nb.agent.tools import Outcome, Tool, ToolCall, text_result
 from plan_mode_nb.exceptions import ModelError
@@ -86,8 +86,9 @@ def test_a_tool_that_catches_the_cancellation_still_stops_the_turn() -> None:
     asyncio.run(main())
 
 
-def test_a_model_that_catches_the_cancellation_still_stops_the_turn() -> None:
-    """What it delivered afterwards is interrupted all the same."""
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_model_that_catches_the_cancellation_still_stops_the_turn(whole: bool) -> None:
+    """What it delivered afterwards is interrupted all the same, though it says that the answer is whole."""
 
     async def main() -> None:
         reached = Reached()
@@ -101,6 +102,8 @@ def test_a_model_that_catches_the_cancellation_still_stops_the_turn() -> None:
                     await reached.stay()
                 except asyncio.CancelledError:
                     yield TextDelta(0, " and on")
+                if whole:
+                    yield Finish("stop")
 
         bench = Workbench()
         bench.agent.models = lambda name: Stubborn()
