@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -17,9 +18,8 @@ def load(shell: Any) -> None:
 
     if getattr(shell, "kernel", None) is not None:
         from plan_mode_nb.hosts.kernel.front_end import CellFrontEnd
-        from plan_mode_nb.hosts.kernel.strict import Strict, is_asked_for
 
-        extension.load(shell, CellFrontEnd, Strict if is_asked_for(os.environ) else None)
+        extension.load(shell, CellFrontEnd, _leader(os.environ))
         return
     from plan_mode_nb.hosts.terminal.front_end import TerminalFrontEnd
 
@@ -27,6 +27,15 @@ def load(shell: Any) -> None:
         return TerminalFrontEnd(lambda: host.settings.agent.log_file)
 
     extension.load(shell, terminal)
+
+
+def _leader(environ: Mapping[str, str]) -> Any:
+    """Who leads the turns of a kernel, by the environment alone: what a notebook holds never switches a replay on."""
+    from plan_mode_nb.hosts.kernel import rerecording, strict
+
+    if strict.is_asked_for(environ):
+        return strict.Strict
+    return rerecording.Rerecording if rerecording.is_asked_for(environ) else None
 
 
 def unload(shell: Any) -> None:

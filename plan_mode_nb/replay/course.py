@@ -7,7 +7,7 @@ which the loop waits, as long as it lands at its recorded place.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Generic, TypeVar
 
@@ -48,11 +48,13 @@ class Course:
         session: Session,
         comparison: Comparison,
         *,
+        expected: Collection[int] = (),
         accepts_drift: bool = False,
         feeds: Callable[[str], bool] = lambda command: True,
         stop: Stop = cancel,
     ) -> None:
-        """``session``: what it holds already (a seed) is compared here. ``feeds``: which commands may be fed, by name."""
+        """``session``: what it holds already (a seed) is compared here. ``expected``: where the parts begin that cells will do; other
+        commands are fed, where ``feeds`` says so by name."""
         self.recorded = recorded
         self.session = session
         self.comparison = comparison
@@ -62,6 +64,7 @@ class Course:
         self.part: Part | None = None
         self.sections: Sections = lambda agent: {}
         self.is_volatile = False
+        self._expected = frozenset(expected)
         self._accepts_drift = accepts_drift
         self._feeds = feeds
         self._stop = stop
@@ -170,17 +173,20 @@ class Course:
             for message in data["inserted"]:
                 agent.inbox.steer(message)
             return True
-        if event.type == "command/run" and self._feeds(data["name"]) and not self._opens_a_part(event.seq):
+        if event.type == "command/run" and self._feeds(data["name"]) and event.seq not in self._expected:
             commands = agent.seams.commands
             if commands is None or commands.get(data["name"]) is None:
                 return False
-            await commands.run(data["name"], CommandCall(agent, data["args"]))
+            await commands.run(data["name"], CommandCall(agent, data["args"]), cell=self._cell_of(event.seq))
             return True
         return False
 
-    def _opens_a_part(self, seq: int) -> bool:
+    def _cell_of(self, seq: int) -> dict[str, Any] | None:
+        """The cell that gave a command once more; None for a chip or card."""
         following = self.recorded[seq + 1] if seq + 1 < len(self.recorded) else None
-        return following is not None and following.type == "notebook/cell"
+        if following is None or following.type != "notebook/cell":
+            return None
+        return {key: value for key, value in following.data.items() if key in ("source", "cell")}
 
     def _restart(self, before: int) -> int | None:
         """The seq of the ``session/end-seed`` that comes next, behind at most what closes an interrupted turn; None where none does."""

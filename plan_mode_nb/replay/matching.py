@@ -169,13 +169,18 @@ def _align(found: Matching, recorded: list[Place]) -> None:
     for cell, hash in zip(found.cells, hashes, strict=True):
         ahead = next((place for place in range(at, len(recorded)) if recorded[place].part.source == hash), None)
         if ahead is not None and not _wanted(recorded[at:ahead], hashes[cell.code + 1 :]):
-            found.orphans.extend(recorded[at:ahead])
+            found.orphans.extend(_unrepeated(recorded[at:ahead], hashes[: cell.code]))
             taken = _taken(cell, recorded[ahead:], hashes[cell.code + 1 :])
             found.by_cell[cell.code] = taken
             at = ahead + len(taken)
         elif cell.asks:
             found.unasked.append(cell)
-    found.orphans.extend(recorded[at:])
+    found.orphans.extend(_unrepeated(recorded[at:], hashes))
+
+
+def _unrepeated(skipped: Sequence[Place], earlier: Sequence[str]) -> list[Place]:
+    """Parts that no cell can take, without commands that an earlier cell gave once more (after a restart, say): those are fed."""
+    return [place for place in skipped if place.part.kind == "turn" or place.part.source not in earlier]
 
 
 def _wanted(skipped: Sequence[Place], later: Sequence[str]) -> bool:

@@ -188,6 +188,7 @@ class Replay:
             recorded.events,
             agent.session,
             comparison,
+            expected=[each.part.start for _, each in self._places if each.session == place.session],
             accepts_drift=self.rules.accepts_drift,
             feeds=self.rules.feeds,
             stop=lambda led, cause: self.stop(led, cause),

@@ -100,6 +100,44 @@ def export(
     export_command(notebook, file, session=session)
 
 
+Timeout = Annotated[int | None, typer.Option(metavar="SECONDS", min=1, help="How long one cell may take; default: no limit.")]
+Kernel = Annotated[str | None, typer.Option(metavar="NAME", help="Which kernel; default: the notebook's.")]
+Sanitize = Annotated[
+    Path | None, typer.Option("--sanitize-with", metavar="FILE", help="nbval's sanitize file; it applies to outputs and tool results.")
+]
+
+
+@app.command()
+def replay(
+    notebooks: Annotated[list[Path], typer.Argument(metavar="NOTEBOOK…", help="Notebook files that carry sessions.")],
+    timeout: Timeout = None,
+    kernel: Kernel = None,
+    sanitize: Sanitize = None,
+) -> None:
+    """Run recorded notebooks again without a model. Stops at the first difference."""
+    from plan_mode_nb.hosts.cli.replay import replay_command
+
+    raise typer.Exit(replay_command(notebooks, timeout=timeout, kernel=kernel, sanitize=sanitize))
+
+
+@app.command()
+def record(
+    notebooks: Annotated[list[Path], typer.Argument(metavar="NOTEBOOK…", help="Notebook files that carry sessions.")],
+    headers: Annotated[
+        bool, typer.Option("--headers", help="Ask no model: only take in guidance and tool descriptions that an upgrade changed.")
+    ] = False,
+    timeout: Timeout = None,
+    kernel: Kernel = None,
+    sanitize: Sanitize = None,
+) -> None:
+    """Record notebooks again, with the recorded answers in order."""
+    from plan_mode_nb.hosts.cli.record import headers_command, record_command
+
+    if headers:
+        raise typer.Exit(headers_command(notebooks, timeout=timeout, kernel=kernel, sanitize=sanitize))
+    raise typer.Exit(max(record_command(notebook, timeout=timeout, kernel=kernel) for notebook in notebooks))
+
+
 @app.command()
 def doctor() -> None:
     """Check this installation. Says what is installed, enabled and reachable, and what to do about the rest."""
