@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from plan_mode_nb import plan
+from plan_mode_nb.agent.confinement import Enforced
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Install, Seams
 from plan_mode_nb.agent.shell import Shell
-from plan_mode_nb.features import approval_policy, restart, retry, sandbox, todo
-from plan_mode_nb.features.tools import files, kernel
+from plan_mode_nb.features import approval_policy, ask_user, missing_tools, redaction, restart, retry, sandbox, todo
+from plan_mode_nb.features.sandbox import backends
+from plan_mode_nb.features.tools import bash, change, files, kernel
+from plan_mode_nb.features.tools.cap import spill_into
 
 INSTRUCTIONS = "agent:instructions"
 INSTRUCTIONS_ORDER = 0
@@ -27,30 +32,73 @@ class Plugin:
     install: Install
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What only a host knows of the place that the agent works in. Paths are absolute.
+
+    ``network``: whether confined programs may use it. ``hidden``: folders that they see empty (connection files, journals). ``trusted``:
+    folders that code or settings are loaded from outside the sandbox. ``results``: where results too long for the model are kept whole;
+    None: nowhere.
+    """
+
+    network: bool = False
+    hidden: tuple[Path, ...] = ()
+    trusted: tuple[Path, ...] = ()
+    results: Path | None = None
+
+
 def notebook(
     plan_config: plan.PlanModeConfig,
     instructions: str,
     shell: Shell,
     root: Path,
     *,
+    surroundings: Surroundings = Surroundings(),
     retries: retry.RetryPolicy = retry.STANDARD,
     sleep: retry.Sleep = asyncio.sleep,
 ) -> tuple[Plugin, ...]:
     """The composition of a notebook's agent.
 
-    ``root``: the folder that relative paths of the file tools start from. ``sleep``: how a retry waits (a replay does not).
+    ``root``: the workspace: relative paths start there, and programs. ``sleep``: how a retry waits (a replay does not).
     """
+    spill = None if surroundings.results is None else spill_into(surroundings.results)
     return (
+        Plugin("redaction", redaction.install),
         Plugin("instructions", lambda seams: seams.sections.register(INSTRUCTIONS, INSTRUCTIONS_ORDER, lambda context: instructions)),
-        Plugin("python", lambda seams: kernel.install(seams, shell)),
-        Plugin("files", lambda seams: files.install(seams, root)),
+        Plugin("python", lambda seams: kernel.install(seams, shell, spill)),
+        Plugin("bash", lambda seams: bash.install(seams, spill)),
+        Plugin("files", lambda seams: files.install(seams, root, spill)),
+        Plugin("changes", lambda seams: change.install(seams, root)),
         Plugin("todo", todo.install),
+        Plugin("questions", ask_user.install),
         Plugin("restart", restart.install),
+        Plugin("missing tools", missing_tools.install),
         Plugin("retry", lambda seams: retry.install(seams, retries, sleep=sleep)),
         Plugin("plan", lambda seams: plan.install(seams, plan_config)),
         Plugin("sandbox", sandbox.install),
+        Plugin("confinement", lambda seams: sandbox.confine(seams, _grounds(root, surroundings))),
         Plugin("approval", approval_policy.install),
     )
+
+
+def _grounds(root: Path, surroundings: Surroundings) -> sandbox.Grounds:
+    """Where programs are confined. This package is trusted like the rest of the environment: it is what confines them."""
+    package = Path(__file__).resolve().parent
+    environment = (Path(sys.prefix), Path(sys.base_prefix), package)
+    results = () if surroundings.results is None else (surroundings.results,)
+    return sandbox.Grounds(
+        root.absolute(),
+        home=Path(os.path.expanduser("~")),
+        network=surroundings.network,
+        hidden=surroundings.hidden,
+        shown=(*environment, *results),
+        trusted=(Path(sys.prefix), package, *surroundings.trusted),
+    )
+
+
+def enforced(*, network: bool = False) -> Enforced:
+    """What confines programs on this machine. Tries it out, once in the life of a process."""
+    return backends.enforced(backends.detect(), network=network)
 
 
 def compose(seams: Seams, plugins: Sequence[Plugin]) -> Undo:

@@ -9,21 +9,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.approval import Decided
 from plan_mode_nb.agent.registry import Registry, Undo
 from plan_mode_nb.agent.tools import CallInterrupted, Outcome, ToolCall, ToolError, error_result
 
+UNCONFINABLE: Final = "this code cannot be confined"
+
 
 @dataclass(frozen=True)
 class UnconfinedRun:
-    """A call that would run where nothing limits what it reads, writes and reaches. ``preview``: exactly what would run."""
+    """A call that would run where nothing limits what it reads, writes and reaches.
+
+    ``preview``: exactly what would run. ``reason``: why it would run so, as the beginning of a sentence.
+    """
 
     agent: Agent
     call: ToolCall
     preview: str
+    reason: str = UNCONFINABLE
 
 
 @dataclass(frozen=True)
@@ -60,24 +66,40 @@ class Permissions:
             ToolError: it may not; nothing ran.
             CallInterrupted: the turn was stopped while a check waited; nothing ran, and the call's result says so.
         """
+        try:
+            verdict = await self.ask(call, preview)
+        except asyncio.CancelledError:
+            message = f"the turn was stopped before {call.name} was allowed to run; it did not run"
+            raise CallInterrupted(Outcome(error_result(message, name="AbortError", code="APPROVAL_CANCELLED"))) from None
+        match verdict:
+            case Allowed():
+                return
+            case Denied(message, code):
+                raise ToolError(message, code=code)
+            case _:
+                assert_never(verdict)
+
+    async def ask(self, call: ToolCall, preview: str, *, reason: str = UNCONFINABLE) -> Verdict:
+        """Whether the run may go ahead, for a tool that has something to say either way.
+
+        Raises:
+            asyncio.CancelledError: the turn was stopped while a check waited.
+        """
         if call.agent is None:
-            raise ToolError(f"{call.name} needs a calling agent: there is no session whose limits would apply", code="NO_AGENT")
+            return Denied(f"{call.name} needs a calling agent: there is no session whose limits would apply", "NO_AGENT")
         if not len(self._checks):
-            raise ToolError(f"{call.name} did not run: nothing here decides whether unconfined code may run", code="NOT_PERMITTED")
-        run = UnconfinedRun(call.agent, call, preview)
+            return Denied(f"{call.name} did not run: nothing here decides whether unconfined code may run", "NOT_PERMITTED")
+        run = UnconfinedRun(call.agent, call, preview, reason)
         for check in self._checks:
-            try:
-                verdict = await check(run)
-            except asyncio.CancelledError:
-                message = f"the turn was stopped before {call.name} was allowed to run; it did not run"
-                raise CallInterrupted(Outcome(error_result(message, name="AbortError", code="APPROVAL_CANCELLED"))) from None
+            verdict = await check(run)
             match verdict:
                 case Allowed():
                     continue
-                case Denied(message, code):
-                    raise ToolError(message, code=code)
+                case Denied():
+                    return verdict
                 case _:
                     assert_never(verdict)
+        return Allowed()
 
 
 def verdict_of(decided: Decided, tool: str) -> Verdict:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from plan_mode_nb.agent.approval import Approvals
 from plan_mode_nb.agent.commands import CommandRegistry
+from plan_mode_nb.agent.confinement import Confinement
 from plan_mode_nb.agent.permission import Permissions
 from plan_mode_nb.agent.prestep import PreStepChain
 from plan_mode_nb.agent.previews import Previews
@@ -40,6 +41,7 @@ class Seams:
     questions: Questions
     approvals: Approvals
     permissions: Permissions
+    confinement: Confinement
     redactions: Redactions
     reopening: Reopening
     previews: Previews
@@ -61,6 +63,7 @@ class Seams:
             questions=Questions(new_id, redactions.text),
             approvals=Approvals(new_id),
             permissions=Permissions(),
+            confinement=Confinement(),
             redactions=redactions,
             reopening=Reopening(),
             previews=Previews(),

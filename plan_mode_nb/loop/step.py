@@ -17,6 +17,7 @@ from plan_mode_nb.log.messages import Block, assistant_message
 from plan_mode_nb.log.vocabulary import draft, surface
 from plan_mode_nb.loop.answer import Answer, chunk_json
 from plan_mode_nb.loop.calls import run_calls
+from plan_mode_nb.loop.redacted import RedactedChunks
 
 StepEnd = Literal["continue", "completed", "max-tokens"]
 
@@ -92,20 +93,15 @@ async def _stream(context: StepContext, model: Model, request: Request, answer: 
     Raises:
         ModelError: it failed, or ended without saying that it is whole.
     """
-    previews, session = context.seams.previews, context.agent.session
-    previews.send(Preview(session.id, "start"))
+    context.seams.previews.send(Preview(context.agent.session.id, "start"))
+    redacted = RedactedChunks(context.seams.redactions)
     stream = model.stream(request)
     try:
         async for chunk in stream:
             answer.push(chunk)
-            _note(context, chunk)
-            match chunk:
-                case TextDelta(index, text):
-                    previews.send(Preview(session.id, "text", index, text))
-                case ReasoningDelta(index, text):
-                    previews.send(Preview(session.id, "reasoning", index, text))
-                case _:
-                    pass
+            for seen in redacted.push(chunk):
+                _note(context, seen)
+                _preview(context, seen)
         if context.is_stopped():
             raise asyncio.CancelledError
     finally:
@@ -118,6 +114,17 @@ async def _stream(context: StepContext, model: Model, request: Request, answer: 
 def _note(context: StepContext, chunk: Chunk) -> None:
     if context.record_chunks or isinstance(chunk, UsageChunk | Finish):
         _append_chunk(context, chunk_json(chunk))
+
+
+def _preview(context: StepContext, chunk: Chunk) -> None:
+    previews, session = context.seams.previews, context.agent.session
+    match chunk:
+        case TextDelta(index, text):
+            previews.send(Preview(session.id, "text", index, text))
+        case ReasoningDelta(index, text):
+            previews.send(Preview(session.id, "reasoning", index, text))
+        case _:
+            pass
 
 
 def _append_chunk(context: StepContext, chunk: dict[str, Any]) -> None:

@@ -53,7 +53,7 @@ def install(seams: Seams) -> Undo:
             case "danger-full-access":
                 return Allowed()
             case "read-only" | "workspace-write":
-                reason = f"this code cannot be confined, and the sandbox mode is {mode}"
+                reason = f"{run.reason}, and the sandbox mode is {mode}"
                 approving = seams.approvals.decide(run.agent, run.call.name, run.preview, reason=reason, call_id=run.call.call_id)
                 return verdict_of(await approving, run.call.name)
 
