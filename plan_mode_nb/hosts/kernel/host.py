@@ -20,6 +20,7 @@ from plan_mode_nb.hosts.kernel.carrier import Carrier
 from plan_mode_nb.hosts.kernel.cell import CurrentCell
 from plan_mode_nb.hosts.kernel.composition import Composition
 from plan_mode_nb.hosts.kernel.led import Led, LedPeople, NotLed
+from plan_mode_nb.hosts.kernel.redacted import redacted
 from plan_mode_nb.hosts.kernel.refusals import one_line, refuse_here
 from plan_mode_nb.hosts.kernel.restore import Restore
 from plan_mode_nb.hosts.kernel.shell import KernelShell
@@ -237,7 +238,7 @@ class KernelHost:
         self.composition.refresh()
         agent.config = self.led.config(agent, self.composition.loop_config)
         display = self._display = self.led.display(agent)
-        self.python.watch = display.on_recording
+        self.python.watch = redacted(display.on_recording, self.composition.seams.redactions)
         turn: CellTurn[TurnEnd] = CellTurn(self.shell, thread.get(self.shell), lambda running: self._body(running, agent), display)
         try:
             end = turn.run()
