@@ -15,6 +15,7 @@ from plan_mode_nb.features.retry import RetryPolicy
 from plan_mode_nb.hosts.front_end import People
 from plan_mode_nb.hosts.kernel.choices import Choices
 from plan_mode_nb.hosts.kernel.config import Settings
+from plan_mode_nb.hosts.kernel.surroundings import surroundings
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.loop.turn import LoopConfig
 from plan_mode_nb.models.choose import Choice
@@ -47,14 +48,16 @@ class Composition:
         """
         agent = self.settings.agent
         recording = agent.model if agent.answers == "recording" else ""
-        wanted = (self.settings.plan, agent.instructions, agent.answers, recording, agent.max_retries)
+        wanted = (self.settings.plan, agent.instructions, agent.answers, recording, agent.max_retries, agent.sandbox_network)
         if wanted == self._installed_for:
             return
         plan_config, instructions = self.settings.plan, agent.instructions
         answers = self._recorded() if agent.answers == "recording" else None
         self._installed()
         retries = RetryPolicy(max_retries=agent.max_retries)
-        undos: list[Undo] = [compose(self.seams, notebook(plan_config, instructions, self._shell, self._root, retries=retries))]
+        around = surroundings(network=agent.sandbox_network)
+        plugins = notebook(plan_config, instructions, self._shell, self._root, surroundings=around, retries=retries)
+        undos: list[Undo] = [compose(self.seams, plugins)]
         if answers is None:
             undos.append(self.seams.questions.provide(self._people))
             undos.append(self.seams.approvals.provide(self._people))

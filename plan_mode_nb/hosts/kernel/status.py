@@ -37,13 +37,18 @@ def status(host: KernelHost) -> str:
         *_context(context),
         f"size         {len(session)} events, {sum(map(len, session.lines)) / 1000:,.0f} kB",
         f"stored in    {host.front_end.kept_in(session)}",
-        f"sandbox      {mode or 'workspace-write'} (enforcement: none; code in the kernel process cannot be confined)",
+        f"sandbox      {mode or 'workspace-write'} ({_enforced(host)})",
         f"approval     {policy or 'ask'}",
     ]
     others = [id for id in host.agents.stored_ids if id != session.id]
     if others:
         lines.append(f"also here    {', '.join(others)}")
     return "\n".join(lines)
+
+
+def _enforced(host: KernelHost) -> str:
+    enforced = host.composition.seams.confinement.enforced()
+    return f"enforcement: {enforced.enforcement}; {enforced.sentence}; code in the kernel process cannot be confined"
 
 
 def _plan(state: PlanState) -> str:
