@@ -47,13 +47,32 @@ def read_outputs(cells: Iterable[Mapping[str, Any]]) -> Document:
     return merge_documents(*documents)
 
 
+def without_events(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """The cell with what its outputs carry taken out; an output that showed nothing else goes."""
+    outputs = cell.get("outputs")
+    if not isinstance(outputs, list) or not any(map(carries_events, outputs)):
+        return dict(cell)
+    left = [_without(output) if carries_events(output) else output for output in outputs]
+    return {**cell, "outputs": [output for output in left if output is not None]}
+
+
+def carries_events(output: object) -> bool:
+    """Whether an output carries events, readable or not."""
+    data = output.get("data") if isinstance(output, Mapping) else None
+    return isinstance(data, Mapping) and EVENTS_MIME in data
+
+
+def _without(output: Mapping[str, Any]) -> dict[str, Any] | None:
+    data = {mime: value for mime, value in output["data"].items() if mime != EVENTS_MIME}
+    return {**output, "data": data} if any(data.values()) else None
+
+
 def _bundles(cells: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
     for cell in cells:
         outputs = cell.get("outputs")
         for output in outputs if isinstance(outputs, list) else []:
-            data = output.get("data") if isinstance(output, Mapping) else None
-            if isinstance(data, Mapping) and EVENTS_MIME in data:
-                yield data[EVENTS_MIME]
+            if carries_events(output):
+                yield output["data"][EVENTS_MIME]
 
 
 def _piece(bundle: Any) -> tuple[Header, int, list[str]]:

@@ -6,13 +6,14 @@ own cells (a prompt typed into a cell is its author's text), and a tombstone of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
 from plan_mode_nb.document.chunks import FORMAT, KEY, chunk_of, is_ours, read_metadata
 from plan_mode_nb.document.document import Document, StoredSession
-from plan_mode_nb.document.outputs import EVENTS_MIME
+from plan_mode_nb.document.outputs import carries_events, read_outputs
+from plan_mode_nb.document.reconcile import merge_documents
 from plan_mode_nb.exceptions import FormatError
 from plan_mode_nb.log.codec import decode
 
@@ -23,9 +24,12 @@ _STATE: Final = "application/vnd.jupyter.widget-state+json"
 _CELL_LINE: Final = '{"type":"notebook/cell"'
 
 
-def strip_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata without anything of ours but tombstones. Also removes what cannot be read: publishing is what the person asked for."""
-    stripped = sorted(_ids(metadata))
+def strip_metadata(metadata: Mapping[str, Any], carried: Iterable[str] = ()) -> dict[str, Any]:
+    """The metadata without anything of ours but tombstones. Also removes what cannot be read: publishing is what the person asked for.
+
+    ``carried``: ids of sessions that lie in outputs only.
+    """
+    stripped = sorted(_ids(metadata).union(carried))
     kept = {key: value for key, value in metadata.items() if not is_ours(key)}
     if _WIDGETS in kept:
         kept[_WIDGETS] = _without_cards(kept[_WIDGETS])
@@ -36,7 +40,8 @@ def strip_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def strip_notebook(notebook: Mapping[str, Any], *, transcript: Transcript | None = None) -> dict[str, Any]:
     """A notebook (its JSON) without its sessions. ``transcript``: appends markdown cells that tell each session first."""
-    document = read_metadata(notebook.get("metadata"))
+    carried = read_outputs(notebook.get("cells", []))
+    document = merge_documents(read_metadata(notebook.get("metadata")), carried)
     opened = agent_sources(document)
     cells = [_without_outputs(cell, opened) for cell in notebook.get("cells", [])]
     if transcript is not None:
@@ -45,7 +50,7 @@ def strip_notebook(notebook: Mapping[str, Any], *, transcript: Transcript | None
             (session.header.id, place, source) for session in document.sessions.values() for place, source in enumerate(transcript(session))
         ]
         cells.extend(_markdown_cell(source, f"{session_id}/{place}" if has_ids else None) for session_id, place, source in told)
-    return {**notebook, "cells": cells, "metadata": strip_metadata(notebook.get("metadata", {}))}
+    return {**notebook, "cells": cells, "metadata": strip_metadata(notebook.get("metadata", {}), carried.sessions)}
 
 
 def agent_sources(document: Document) -> frozenset[str]:
@@ -77,7 +82,7 @@ def _without_outputs(cell: Mapping[str, Any], opened: frozenset[str]) -> dict[st
     outputs = cell.get("outputs")
     if not isinstance(outputs, list):
         return dict(cell)
-    if sha256(source_text(cell).encode("utf-8", "surrogatepass")).hexdigest() in opened or any(map(_carries_events, outputs)):
+    if sha256(source_text(cell).encode("utf-8", "surrogatepass")).hexdigest() in opened or any(map(carries_events, outputs)):
         return {**cell, "outputs": [], "execution_count": None}
     return dict(cell)
 
@@ -86,11 +91,6 @@ def source_text(cell: Mapping[str, Any]) -> str:
     """A cell's source as one string, whichever of nbformat's two forms it has."""
     source = cell.get("source", "")
     return "".join(map(str, source)) if isinstance(source, list) else str(source)
-
-
-def _carries_events(output: object) -> bool:
-    data = output.get("data") if isinstance(output, Mapping) else None
-    return isinstance(data, Mapping) and EVENTS_MIME in data
 
 
 def _without_cards(widgets: Any) -> Any:

@@ -124,10 +124,10 @@ def save_document(path: Path, document: Document) -> bool:
     Raises:
         StoreError, FormatError: as :func:`change_notebook`.
     """
-    return change_notebook(path, lambda notebook: {**notebook, "metadata": _sorted_as(notebook["metadata"], document)})
+    return change_notebook(path, lambda notebook: {**notebook, "metadata": with_document(notebook["metadata"], document)})
 
 
-def _sorted_as(metadata: dict[str, Any], document: Document) -> dict[str, Any]:
+def with_document(metadata: Mapping[str, Any], document: Document) -> dict[str, Any]:
     """New metadata; keys in nbformat's order (sorted) where the old ones were, so that the next save in Jupyter moves nothing."""
     written = write_metadata(document, metadata)
     if list(metadata) != sorted(metadata):

@@ -139,6 +139,38 @@ def record(
 
 
 @app.command()
+def merge(
+    base: Annotated[Path, typer.Argument(metavar="BASE", help="What both sides grew from; empty where there was nothing.")],
+    ours: Annotated[Path, typer.Argument(metavar="OURS", help="One side. The result is written over it.")],
+    theirs: Annotated[Path, typer.Argument(metavar="THEIRS", help="The other side.")],
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="What to call the notebook in messages.")] = None,
+) -> None:
+    """Merge two copies of a notebook that grew apart. A git merge driver: plan-mode-nb merge %O %A %B %P."""
+    from plan_mode_nb.hosts.cli.merge import merge_command
+
+    raise typer.Exit(merge_command(base, ours, theirs, name=name))
+
+
+@app.command()
+def collect(notebook: Notebook) -> None:
+    """Move the sessions that cell outputs and waiting journals carry into the notebook's metadata."""
+    from plan_mode_nb.hosts.cli.collect import collect_command
+
+    raise typer.Exit(collect_command(notebook))
+
+
+@app.command()
+def strip(
+    notebook: Notebook,
+    keep_folded: Annotated[bool, typer.Option("--keep-folded", help="Leave a readable transcript in markdown cells.")] = False,
+) -> None:
+    """Remove every session from a notebook, before it is published. They do not come back from any other copy."""
+    from plan_mode_nb.hosts.cli.strip import strip_command
+
+    strip_command(notebook, keep_folded=keep_folded)
+
+
+@app.command()
 def doctor() -> None:
     """Check this installation. Says what is installed, enabled and reachable, and what to do about the rest."""
     from plan_mode_nb.hosts.cli.doctor import doctor_command
