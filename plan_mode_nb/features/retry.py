@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from plan_mode_nb.agent.previews import Preview
 from plan_mode_nb.agent.registry import Undo
 from plan_mode_nb.agent.requests import CallNext, FailedRequest, RequestErrorAction, failure_json
 from plan_mode_nb.agent.seams import Seams
@@ -55,7 +56,10 @@ STANDARD: Final = RetryPolicy()
 
 
 def install(seams: Seams, policy: RetryPolicy = STANDARD, *, sleep: Sleep = asyncio.sleep) -> Undo:
-    """Listen to failed requests; returns the undo. ``sleep``: how a retry waits."""
+    """Listen to failed requests; returns the undo. ``sleep``: how a retry waits.
+
+    Why nothing happens meanwhile is told as a preview, which the next attempt replaces: it is no part of the outputs that stay.
+    """
 
     async def listen(failed: FailedRequest, call_next: CallNext) -> RequestErrorAction:
         if await call_next(failed) == "retry":
@@ -80,6 +84,9 @@ def install(seams: Seams, policy: RetryPolicy = STANDARD, *, sleep: Sleep = asyn
             "failure": seams.redactions.json(failure_json(error)),
         }
         failed.agent.session.append(draft("llm/retry", scheduled))
+        told = f"{scheduled['failure']['message']} Trying again in {delay / 1000:g} s ({retry} of {policy.max_retries})."
+        seams.previews.send(Preview(failed.agent.session.id, "start"))
+        seams.previews.send(Preview(failed.agent.session.id, "text", 0, told))
         await sleep(delay / 1000)
         failed.agent.session.append(draft("llm/retry-started", {"retryId": retry_id, **at, "retry": retry}))
         return "retry"

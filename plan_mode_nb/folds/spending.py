@@ -28,6 +28,7 @@ class _Spent:
     at: tuple[int, int] | None = None
 
     def total(self) -> dict[Route, Usage]:
+        """The sums, the open attempt's sample included."""
         if self.at is None:
             return dict(self.before)
         return {**self.before, self.route: self.before.get(self.route, NOTHING) + self.last}

@@ -12,6 +12,7 @@ from plan_mode_nb.agent.model import Model, NoModel
 from plan_mode_nb.exceptions import ConfigError
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.models.following import FollowingModel
+from plan_mode_nb.models.local import LocalModel
 from plan_mode_nb.models.pydantic_ai import PydanticAIModel
 from plan_mode_nb.models.settings import read_settings
 
@@ -23,6 +24,7 @@ BY_KEY: Mapping[str, str] = {
 """The first of these keys that is set chooses its model, in this order."""
 
 RECORDING_PREFIX = "recording"
+LOCAL_PREFIX = "local"
 PROVIDERS: Sequence[str] = (
     "openai-chat openai anthropic deepseek alibaba azure bedrock cerebras cohere fireworks github google google-cloud groq heroku"
     " huggingface litellm mistral moonshotai nebius ollama openai-responses openrouter ovhcloud sambanova together vercel vllm xai zai"
@@ -69,6 +71,8 @@ def choose(
         provider, model = parse(name, setting)
         if provider == RECORDING_PREFIX:
             return Choice(_recorded(model, read_recording), name, f"set by {setting}")
+        if provider == LOCAL_PREFIX:
+            return Choice(LocalModel(model, checked), name, f"set by {setting}")
         return Choice(PydanticAIModel(provider, model, checked, environ), name, f"set by {setting}")
     for key, default in BY_KEY.items():
         # A key beside a base URL belongs to that server, which need not know any model of OpenAI's.
@@ -89,7 +93,7 @@ def parse(name: str, setting: str = "PlanAgent.model") -> tuple[str, str]:
     provider, colon, model = name.strip().partition(":")
     if not name.strip():
         raise ConfigError(f"{setting} is empty; name a model as 'provider:model', for example 'openai-chat:NAME'")
-    known = (*PROVIDERS, RECORDING_PREFIX)
+    known = (*PROVIDERS, LOCAL_PREFIX, RECORDING_PREFIX)
     if not colon:
         guess = f"'{_guess(provider)}:{provider}'" if _guess(provider) else "'openai-chat:" + provider + "'"
         raise ConfigError(f"{setting} {name!r} names no provider; write it as 'provider:model', for example {guess}")

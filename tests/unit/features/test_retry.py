@@ -290,18 +290,20 @@ def test_a_recorded_turn_with_retries_plays_again_event_for_event() -> None:
 
 
 def test_what_a_failed_attempt_streamed_is_dropped_from_the_preview() -> None:
-    """Each attempt begins with a fresh preview; the summary counts the retries, and the outputs hold the answer once."""
+    """Each attempt begins with a fresh preview, and so does the wait, which says what is waited for. The outputs hold the answer once."""
 
     async def main() -> None:
         kinds: list[str] = []
         bench = bench_with(Waits(), [say("half "), fail(DOWN)], say("Whole."))
         bench.seams.previews.subscribe(lambda preview: kinds.append(preview.text or preview.kind))
         await bench.ask("go")
-        assert kinds == ["start", "half ", "start", "Whole."]
+        waiting = f"{DOWN} Trying again in 0.5 s (1 of 2)."
+        assert kinds == ["start", "half ", "start", waiting, "start", "Whole."]
         shown = "\n".join(bundle["text/plain"] for bundle in render_turn(bench.session.events))
         assert "1 retry" in shown
         assert "Whole." in shown
         assert "half" not in shown
+        assert "Trying" not in shown
 
     asyncio.run(main())
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 from live_model import over
+from openai._utils import _transform
 
 from plan_mode_nb.agent.model import Finish, ToolCallDelta
 from plan_mode_nb.log.messages import assistant_message, text_block, tool_result_message, user_message
@@ -295,6 +296,29 @@ def test_a_local_server_without_a_key_gets_a_placeholder() -> None:
         assert server.requests[0].headers["authorization"] == "Bearer no-key"
 
     over("openai-chat", [say("Fine.")], body, key="")
+
+
+@pytest.mark.parametrize("provider", ["openai-chat", "openai", "deepseek"])
+def test_the_sdk_does_not_walk_a_long_conversation(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 10,000 messages that walk took the loop 1.7 s a step: what it looks at must not grow with the conversation."""
+    walked = 0
+    original = _transform._async_transform_recursive
+
+    async def counting(*args: Any, **kwargs: Any) -> object:
+        nonlocal walked
+        walked += 1
+        return await original(*args, **kwargs)
+
+    monkeypatch.setattr(_transform, "_async_transform_recursive", counting)
+    visits = []
+    for length in (1, 100):
+        answer = assistant_message([text_block("Yes.")], id="a", provider=provider, model="loopback")
+        messages = [user_message("So?", id="u"), answer] * length
+        walked = 0
+        body = sent(provider, [*messages, user_message("And?", id="v")])
+        assert len(said(provider, body)) >= 2 * length + 1
+        visits.append(walked)
+    assert visits[0] == visits[1] > 0
 
 
 def test_interleaved_calls_are_put_together_by_their_index() -> None:
