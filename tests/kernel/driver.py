@@ -105,10 +105,15 @@ class Kernel:
 
     # -- cells
 
-    def send(self, code: str, **options: Any) -> str:
-        """Send a cell; its message id."""
+    def send(self, code: str, *, cell: str | None = None, **options: Any) -> str:
+        """Send a cell; its message id. ``cell``: the id that a front end has for it."""
         with self._shell:
-            return self._note(self.client.execute(code, **options))
+            if cell is None:
+                return self._note(self.client.execute(code, **options))
+            content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": True}
+            message = self.client.session.msg("execute_request", content, metadata={"cellId": cell})
+            self.client.shell_channel.send(message)
+            return self._note(message["header"]["msg_id"])
 
     def wait(self, message_id: str, timeout: float = 15.0) -> Cell:
         """Wait until the cell has its reply and its idle status. Raises TimeoutError with what there is by then."""

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from plan_mode_nb.document.chunks import is_ours, read_metadata, write_metadata
 from plan_mode_nb.document.document import Document
+from plan_mode_nb.document.outputs import read_outputs, without_events
+from plan_mode_nb.document.reconcile import merge_documents
 from plan_mode_nb.exceptions import FormatError, PlanModeError, StoreError
 from plan_mode_nb.hosts.cli.carrier import Received
 from plan_mode_nb.hosts.cli.cells import Cells
@@ -83,10 +85,13 @@ def _save(path: Path, notebook: Any, received: Received, cells: Cells) -> Execut
     """Reconcile with the file as it is now and with the kernel's journals; write; let go of the journals that are in it now."""
     on_disk = _ours_on_disk(path, notebook)
     stored, new = read_metadata(on_disk), received.document
+    cells_now = _json(notebook)["cells"]
+    carried = read_outputs(cells_now)
     journals = journals_of(journal_folder(create=False), path, cells.kernels, {*stored.sessions, *new.sessions})
-    document = gather(stored, new, journals)
+    document = gather(merge_documents(stored, carried), new, journals)
     others = {key: value for key, value in _json(notebook)["metadata"].items() if not is_ours(key)}
-    saved = {**_json(notebook), "metadata": dict(sorted(write_metadata(document, {**others, **on_disk}).items()))}
+    kept = cells_now if carried.problems else [without_events(cell) for cell in cells_now]
+    saved = {**_json(notebook), "cells": kept, "metadata": dict(sorted(write_metadata(document, {**others, **on_disk}).items()))}
     write_notebook(path, saved)
     remove_held(read_metadata(saved["metadata"]), journals)
     return Executed(

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from plan_mode_nb.folds.plan import PlanState
 from plan_mode_nb.hosts.kernel.outbox import Outbox
+from plan_mode_nb.hosts.kernel.pieces import Pieces
 from plan_mode_nb.log.session import Session
 
 COMM = "plan_mode_nb"
@@ -70,6 +71,7 @@ class Carrier:
         self._shell = shell
         self._host = host
         self._outbox = Outbox()
+        self._pieces = Pieces()
         self._home: str | None = None
         self._n = 0
         self.pages: dict[str, Page] = {}
@@ -98,8 +100,9 @@ class Carrier:
         self._shell.events.unregister("pre_run_cell", self._at_cell)
         get_comm_manager().unregister_comm(self._comm)
 
-    def _at_cell(self, _info: object = None) -> None:
+    def _at_cell(self, info: object = None) -> None:
         """The connection that runs the cell is where its log belongs. A selection from another window does not move it."""
+        self._pieces.cell_begins(getattr(info, "cell_id", None))
         header = self._shell.parent_header.get("header", {})
         if header.get("msg_type") == "execute_request":
             self._home = header.get("session")
@@ -135,6 +138,15 @@ class Carrier:
     def is_settled(self) -> bool:
         """Whether the page holds everything; true where there is none that answers."""
         return (self.page is None and not self._one_way) or self._outbox.is_settled(self._host.sessions_to_carry())
+
+    def in_output(self, name: str, session: Session, cell: str | None) -> dict[str, Any]:
+        """What the output of a turn that is over has to carry, by mime type: nothing where a page has the log.
+
+        A client that runs a notebook by itself may keep the log or not; it does not say.
+        """
+        if self.page is not None:
+            return {}
+        return self._pieces.take(name, session, cell, self._host.images(), runs_once=self._one_way)
 
     def give_up(self) -> None:
         """The page did not answer: it is gone (closed, reloaded). A reloaded one says hello again."""

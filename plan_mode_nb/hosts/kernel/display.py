@@ -82,7 +82,7 @@ class TurnDisplay:
         for key in list(self._cards):
             self._retire(key)
         self._show_slots()
-        self._outputs[SUMMARY].show(self._view.slots[0].bundle)
+        self._outputs[SUMMARY].show({**self._view.slots[0].bundle, **self._carried()})
         if self._controls is not None:
             self._controls.close()
             self._controls = None
@@ -118,6 +118,11 @@ class TurnDisplay:
                 display(dict(shown.data), raw=True, metadata=dict(shown.metadata))
 
     # -- inside
+
+    def _carried(self) -> dict[str, Any]:
+        """The log itself, invisible, where nothing else carries it."""
+        carrier = self._host.carrier
+        return {} if carrier is None else carrier.in_output(self._agent.name, self._agent.session, self._host.cell.reference.get("cell"))
 
     def _mark_dirty(self) -> None:
         if self._turn is not None:

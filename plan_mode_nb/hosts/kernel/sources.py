@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plan_mode_nb.document.chunks import KEY
+from plan_mode_nb.document.chunks import KEY, read_metadata
 from plan_mode_nb.document.document import Document, StoredSession, one_session
+from plan_mode_nb.document.outputs import read_outputs
 from plan_mode_nb.document.reconcile import merge_documents
 from plan_mode_nb.exceptions import FormatError, PlanModeError
 from plan_mode_nb.log.headers import read_header
@@ -32,15 +33,16 @@ def notebook_path(shell: Any) -> Path | None:
 
 
 def from_disk(path: Path | None, journal_folder: Path, kernel_id: str) -> Document:
-    """What the notebook file holds, with the journals that belong to it: this kernel's (a restart keeps its id), and those that name this
-    path and a session of the file. Any other is left for ``doctor`` to offer."""
+    """What the notebook file holds, in its metadata and in outputs, with the journals that belong to it: this kernel's (a restart keeps its
+    id), and those that name this path and a session of the file. Any other is left for ``doctor`` to offer."""
     from plan_mode_nb.store.journal import journals_for
-    from plan_mode_nb.store.notebook import load_document
+    from plan_mode_nb.store.notebook import read_notebook
 
     stored, problems = Document(), []
     if path is not None and path.exists():
         try:
-            stored = load_document(path)
+            notebook = read_notebook(path)
+            stored = merge_documents(read_metadata(notebook["metadata"]), read_outputs(notebook["cells"]))
         except PlanModeError as error:
             problems.append(str(error))
     named = {id: name for name, id in stored.agents.items()}
