@@ -13,8 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from plan_mode_nb.agent.commands import CommandCall
 from plan_mode_nb.agent.model import Request
-from plan_mode_nb.exceptions import ReplayError
-from plan_mode_nb.folds.header import HEADER, canonical
+from plan_mode_nb.folds.header import HEADER
 from plan_mode_nb.folds.history import HISTORY
 from plan_mode_nb.log.events import Draft, Event
 from plan_mode_nb.log.fold import Fold
@@ -22,13 +21,12 @@ from plan_mode_nb.log.session import Session
 from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.loop.turn import LoopConfig
 from plan_mode_nb.models.recording import RECORDING, RecordedAnswer, recorded_answers
-from plan_mode_nb.replay.compare import Comparison, Difference, short_diff
-from plan_mode_nb.replay.drift import header_difference
+from plan_mode_nb.replay.compare import Comparison, Difference
+from plan_mode_nb.replay.compared import Compared
 from plan_mode_nb.replay.recorded import Cut, Part, cut_of, is_played
 
 S = TypeVar("S")
 V = TypeVar("V")
-Sections = Callable[[LoopAgent], Mapping[str, str]]
 Stop = Callable[[LoopAgent, dict[str, Any]], None]
 Reopen = Callable[[LoopAgent], LoopAgent]
 _CLOSING: Final = ("tool/result", "step/end", "turn/end")
@@ -39,8 +37,8 @@ def cancel(agent: LoopAgent, cause: dict[str, Any]) -> None:
     agent.cancel(cause)
 
 
-class Course:
-    """``difference``: the first one found. ``drifted``: headers that differ by drift alone and were accepted, seq -> the one of now."""
+class Course(Compared):
+    """What comes next, and how the turn is led there."""
 
     def __init__(
         self,
@@ -51,54 +49,23 @@ class Course:
         expected: Collection[int] = (),
         accepts_drift: bool = False,
         feeds: Callable[[str], bool] = lambda command: True,
+        plays: Callable[[str], bool] = lambda type: True,
         stop: Stop = cancel,
     ) -> None:
         """``session``: what it holds already (a seed) is compared here. ``expected``: where the parts begin that cells will do; other
-        commands are fed, where ``feeds`` says so by name."""
-        self.recorded = recorded
-        self.session = session
-        self.comparison = comparison
-        self.difference: Difference | None = None
-        self.drifted: dict[int, dict[str, Any]] = {}
+        commands are fed, where ``feeds`` says so by name. ``plays``: which events may be appended as they are recorded, by type."""
+        super().__init__(recorded, session, comparison, accepts_drift=accepts_drift)
         self.agent: LoopAgent | None = None
         self.part: Part | None = None
-        self.sections: Sections = lambda agent: {}
         self.is_volatile = False
         self._expected = frozenset(expected)
-        self._accepts_drift = accepts_drift
         self._feeds = feeds
+        self._plays = plays
         self._stop = stop
         self._cut: Cut | None = None
         self._answers: list[RecordedAnswer] = []
         self._asked = 0
         self._header, self._history = _Growing(HEADER), _Growing(HISTORY)
-        self._on_events(session.events)
-        self._undo = session.subscribe(self._on_events)
-
-    def close(self) -> None:
-        """Stop following."""
-        self._undo()
-
-    @property
-    def place(self) -> int:
-        """How far the live session is, what it owes included."""
-        return len(self.session) + self.session.owed
-
-    @property
-    def next(self) -> Event | None:
-        """The recorded event that comes next; None at the end, and once something differs."""
-        return self.recorded[self.place] if self.difference is None and self.place < len(self.recorded) else None
-
-    def check(self) -> None:
-        """Raise the first difference, if there is one.
-
-        Raises:
-            ReplayError: with the difference as a short diff.
-        """
-        if self.difference is not None:
-            found = self.difference
-            what = "drift, not a difference in what happened: " if found.drift else ""
-            raise ReplayError(f"{what}{found.where} is not as recorded\n{short_diff(found.recorded, found.now)}", position=found.where)
 
     # -- parts
 
@@ -286,40 +253,10 @@ class Course:
     # -- inside
 
     def _append(self, event: Event) -> None:
+        if not self._plays(event.type):
+            self._note(Difference(event.seq, f"event {event.seq}, which a replay must not take over", event.type, "nothing"))
+            return
         self.session.append(Draft(event.type, event.data, event.surface_op, event.source_event_seqs, event.ignorable))
-
-    def _on_events(self, batch: Sequence[Event]) -> None:
-        for event in batch:
-            if self.difference is not None:
-                return
-            found = self._compare(event)
-            if found is not None:
-                self._note(found)
-
-    def _compare(self, live: Event) -> Difference | None:
-        if live.seq >= len(self.recorded):
-            return Difference(live.seq, f"event {live.seq}", "nothing: the recording ends", f"{live.type}")
-        recorded = self.recorded[live.seq]
-        if recorded.type == live.type == "request/header":
-            return self._compare_header(recorded, live) or self.comparison.compare(_without_header(recorded), _without_header(live))
-        return self.comparison.compare(recorded, live)
-
-    def _compare_header(self, recorded: Event, live: Event) -> Difference | None:
-        before, now = canonical(recorded.data["header"]), canonical(live.data["header"])
-        sections = {} if self.agent is None else self.sections(self.agent)
-        found = header_difference(live.seq, before, now, sections, self.comparison)
-        if found is None or not (found.drift and self._accepts_drift):
-            return found
-        self.drifted[live.seq] = live.data["header"]
-        return None
-
-    def _note(self, found: Difference) -> None:
-        """Keep the first difference, with the turn and step in which it was found."""
-        if self.difference is None:
-            place = self.session.place
-            turn = f"turn {place.turn}, " if place.turn is not None else ""
-            step = f"step {place.step}, " if place.step is not None else ""
-            self.difference = replace(found, where=f"{turn}{step}{found.where}")
 
 
 class _Growing(Generic[S, V]):
@@ -336,7 +273,3 @@ class _Growing(Generic[S, V]):
                 self._state = self._fold.step(self._state, events[seq])
         self._seen = max(self._seen, place)
         return self._fold.value(self._state)
-
-
-def _without_header(event: Event) -> Event:
-    return Event(event.type, event.seq, event.time, {key: value for key, value in event.data.items() if key != "header"})

@@ -137,7 +137,7 @@ class Matching:
 def match(notebook: Mapping[str, Any], document: Document) -> Matching:
     """Match the cells of a notebook with what its sessions recorded. Nothing is run."""
     cells = code_cells(notebook)
-    sessions, unread = _sessions(document)
+    sessions, unread = read_sessions(document)
     recorded = [Place(id, part) for id, session in sessions.items() for part in session.parts]
     created = {id: session.stored.header.created_at for id, session in sessions.items()}
     recorded.sort(key=lambda place: (place.part.time, created[place.session], place.part.start))
@@ -146,7 +146,7 @@ def match(notebook: Mapping[str, Any], document: Document) -> Matching:
     return found
 
 
-def _sessions(document: Document) -> tuple[dict[str, RecordedSession], list[str]]:
+def read_sessions(document: Document) -> tuple[dict[str, RecordedSession], list[str]]:
     """The sessions that cells had: no child agent's, and no other branch of a conversation that two copies of the notebook went on with."""
     named, unread = set(document.agents.values()), list(document.problems)
     found: dict[str, RecordedSession] = {}

@@ -18,7 +18,7 @@ from plan_mode_nb.exceptions import ReplayError
 from plan_mode_nb.log.events import SessionId
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.loop.agent import LoopAgent
-from plan_mode_nb.loop.turn import LoopConfig
+from plan_mode_nb.loop.turn import LoopConfig, TurnEnd
 from plan_mode_nb.replay.compare import Comparison
 from plan_mode_nb.replay.course import Course, Reopen, Stop, cancel
 from plan_mode_nb.replay.matching import Matching, NotebookCell, Place
@@ -30,7 +30,7 @@ class Rules:
     """``folder``: where the notebook runs now. ``sanitize``: as in nbval's sanitize file.
 
     ``accepts_drift``: guidance and tool descriptions may differ. ``approves``: recorded approvals count (False: the person is asked).
-    ``feeds``: which commands from outside cells are fed.
+    ``feeds``: which commands from outside cells are fed, by name. ``plays``: which events may be taken over as recorded, by type.
     """
 
     folder: str = ""
@@ -38,19 +38,24 @@ class Rules:
     accepts_drift: bool = False
     approves: bool = True
     feeds: Callable[[str], bool] = lambda command: True
+    plays: Callable[[str], bool] = lambda type: True
 
 
 @dataclass
 class Replay:
-    """``notes``: what was taken from the recording instead of being compared, one sentence each. ``stop``: how a turn is stopped."""
+    """``notes``: what was taken from the recording instead of being compared, one sentence each. ``stop``: how a turn is stopped.
+
+    ``places``: the recorded parts in the order in which cells do them, each with its cell where that is known; default: as matched.
+    """
 
     matching: Matching
     rules: Rules = Rules()
     stop: Stop = cancel
     notes: list[str] = field(default_factory=list)
+    places: Sequence[tuple[NotebookCell | None, Place]] | None = None
 
     def __post_init__(self) -> None:
-        self._places: list[tuple[NotebookCell, Place]] = list(self.matching.places)
+        self._places: list[tuple[NotebookCell | None, Place]] = list(self.matching.places if self.places is None else self.places)
         self._next = 0
         self._courses: dict[int, Course] = {}
         self._bound: dict[str, Course] = {}
@@ -112,7 +117,12 @@ class Replay:
         return self._next >= len(self._places)
 
     @property
-    def upcoming(self) -> tuple[NotebookCell, Place] | None:
+    def turns_left(self) -> int:
+        """Recorded turns that have not run yet."""
+        return sum(place.part.kind == "turn" for _, place in self._places[self._next :])
+
+    @property
+    def upcoming(self) -> tuple[NotebookCell | None, Place] | None:
         """The part that comes next, and its cell."""
         return None if self.is_over else self._places[self._next]
 
@@ -125,11 +135,22 @@ class Replay:
         cell, place = self._expected(source, kind)
         course = self._course(agent, place)
         self._next, self._cell = self._next + 1, cell
-        course.is_volatile = cell.is_volatile
+        course.is_volatile = cell is not None and cell.is_volatile
         led = await self._named(lambda: course.lead(agent, place.part, reopen))
         self._courses[id(led.session)] = course
         led.models = lambda name: PlayedModel(course)
         return led
+
+    def play(self, agent: LoopAgent) -> TurnEnd | None:
+        """Play the part's turn event for event, where nothing says how its end would come about; None where it has to run."""
+        course = self.of(agent.session)
+        if course is None or course.part is None or not course.is_played:
+            return None
+        course.play()
+        reason = course.part.reason or {"kind": "interrupted"}
+        sentence = str(reason.get("error", {}).get("message", ""))
+        # Where the process ended, no cell of it showed an error.
+        return TurnEnd(course.part.turn or 0, 0, reason if reason["kind"] == "error" else {"kind": "completed"}, sentence)
 
     def arrive(self, agent: LoopAgent) -> None:
         """The part is over.
@@ -153,7 +174,7 @@ class Replay:
     # -- inside
 
     def _note(self, sentence: str) -> None:
-        self.notes.append(f"{self._cell}: {sentence}")
+        self.notes.append(sentence if self._cell is None else f"{self._cell}: {sentence}")
 
     async def _named(self, work: Callable[[], Any]) -> LoopAgent:
         try:
@@ -163,15 +184,18 @@ class Replay:
         return led
 
     def _at_cell(self, error: ReplayError) -> ReplayError:
+        if self._cell is None:
+            return error
         return ReplayError(f"{self._cell}: {error}", position=f"{self._cell}: {error.position}")
 
-    def _expected(self, source: str, kind: Literal["command", "turn"]) -> tuple[NotebookCell, Place]:
+    def _expected(self, source: str, kind: Literal["command", "turn"]) -> tuple[NotebookCell | None, Place]:
         upcoming = self.upcoming
         if upcoming is None:
             raise ReplayError("the recording is over, but this cell asks for more; run the notebook again with plan-mode-nb record")
         cell, place = upcoming
         if place.part.source != source or place.part.kind != kind:
-            raise ReplayError(f"{cell} comes next in the recording, with {place}; this cell asks for something else")
+            named = f"{place} comes next in the recording" if cell is None else f"{cell} comes next in the recording, with {place}"
+            raise ReplayError(f"{named}; this cell asks for something else")
         return cell, place
 
     def _course(self, agent: LoopAgent, place: Place) -> Course:
@@ -191,8 +215,9 @@ class Replay:
             expected=[each.part.start for _, each in self._places if each.session == place.session],
             accepts_drift=self.rules.accepts_drift,
             feeds=self.rules.feeds,
+            plays=self.rules.plays,
             stop=lambda led, cause: self.stop(led, cause),
         )
-        course.sections = lambda led: led.seams.sections.texts(PromptContext(led))
+        course.sections = lambda: agent.seams.sections.texts(PromptContext(course.agent))
         self._courses[id(agent.session)] = self._bound[place.session] = course
         return course

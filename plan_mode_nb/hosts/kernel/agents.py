@@ -118,6 +118,10 @@ class Agents:
         """Every session that the notebook is known to hold, live ones included."""
         return list(dict.fromkeys([*self._stored, *self.sessions]))
 
+    def document(self) -> Document:
+        """What was found and what was let go since, as it was; live sessions are not in it unless they were found."""
+        return Document(agents=dict(self._names), sessions=dict(self._stored))
+
     def dispose(self) -> None:
         """Let go of all."""
         for name in list(self.by_name):

@@ -9,6 +9,7 @@ from plan_mode_nb.agent.approval import ApprovalRequest, Decided
 from plan_mode_nb.agent.questions import QuestionRequest, Reply
 from plan_mode_nb.agent.seams import random_id
 from plan_mode_nb.hosts.front_end import People, TurnDisplay
+from plan_mode_nb.hosts.kernel.before import asked_before
 from plan_mode_nb.log.events import SessionId
 from plan_mode_nb.log.session import Session, Sink
 from plan_mode_nb.loop.agent import LoopAgent
@@ -30,6 +31,14 @@ class Led(Protocol):
     @property
     def carries(self) -> bool:
         """Whether the log goes to pages and clients."""
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether ``%session replay on`` holds."""
+
+    @property
+    def turns_left(self) -> int:
+        """Recorded turns that will run again."""
 
     def session_id(self, name: str) -> SessionId:
         """The id of a new session of an agent. On the agent thread."""
@@ -71,9 +80,15 @@ class NotLed:
     """Cells do as they say."""
 
     carries = True
+    is_replaying = False
 
     def __init__(self, host: KernelHost) -> None:
         self._host = host
+
+    @property
+    def turns_left(self) -> int:
+        """None."""
+        return 0
 
     @property
     def people(self) -> People:
@@ -97,7 +112,8 @@ class NotLed:
         return act(self._host.agent(name))
 
     def ready(self, agent: LoopAgent, kind: Kind) -> LoopAgent:
-        """Always."""
+        """Always. A cell that asked before the last restart says so first."""
+        tell_asked_before(self._host, agent, kind)
         return agent
 
     def config(self, agent: LoopAgent, config: LoopConfig) -> LoopConfig:
@@ -113,6 +129,13 @@ class NotLed:
 
     def close(self) -> None:
         """Nothing to let go."""
+
+
+def tell_asked_before(host: KernelHost, agent: LoopAgent, kind: Kind) -> None:
+    """Print that this cell asked before, where it did; the same live and replayed."""
+    said = host.on_agent(lambda: asked_before(agent.session, host.cell.reference["source"])) if kind == "turn" else ""
+    if said:
+        print(said)
 
 
 class LedPeople:

@@ -20,11 +20,13 @@ SESSION_HELP = """The notebook's conversation.
   %session new             start a new session; the old one stays in the notebook
   %session fork [SEQ]      go on from an earlier event in a new session
   %session use ID          go back to another session of this notebook
+  %session replay on|off   after a restart: run recorded turns again, as their cells run, without asking the model
   %session plan FILE       write the last approved plan to a file
   %session export FILE     write the log as deepseek-harness JSONL (.jsonl or .jsonl.zstd)
   %session import FILE     add a deepseek-harness or notebook session to this notebook and go on with it
 """
-SUBCOMMANDS = ("log", "new", "fork", "use", "plan", "export", "import")
+REPLAYED = "Replayed: the recorded session that follows is the one from here on."
+SUBCOMMANDS = ("log", "new", "fork", "use", "replay", "plan", "export", "import")
 
 
 def run_session(host: KernelHost, text: str) -> str:
@@ -68,6 +70,8 @@ def _log(host: KernelHost, words: list[str]) -> str:
 
 def _new(host: KernelHost, words: list[str]) -> str:
     _none(words, "new")
+    if host.led.is_replaying:
+        return REPLAYED
     host.agent()
     agent = host.on_agent(lambda: host.agents.start_new("main"))
     host.watch(agent)
@@ -77,6 +81,8 @@ def _new(host: KernelHost, words: list[str]) -> str:
 def _fork(host: KernelHost, words: list[str]) -> str:
     if len(words) > 1 or (words and not words[0].isdigit()):
         raise CommandError("%session fork takes the number of the last event to keep, such as %session fork 41")
+    if host.led.is_replaying:
+        return REPLAYED
     session = host.agent().session
     length = int(words[0]) + 1 if words else len(session)
     if length > len(session):
@@ -88,10 +94,34 @@ def _fork(host: KernelHost, words: list[str]) -> str:
 
 def _use(host: KernelHost, words: list[str]) -> str:
     id = _one(words, "use takes the id of a session of this notebook; %session lists them")
+    if host.led.is_replaying:
+        return REPLAYED
     host.agent()
     agent = host.on_agent(lambda: host.agents.use("main", id))
     host.watch(agent)
     return f"Going on with session {id}."
+
+
+def _replay(host: KernelHost, words: list[str]) -> str:
+    from plan_mode_nb.hosts.kernel.replaying import Replaying
+
+    wanted = _one(words, "replay takes on or off")
+    if wanted not in ("on", "off"):
+        raise CommandError("%session replay takes on or off")
+    if not host.led.carries:
+        return "This whole kernel replays: nothing to switch."
+    if wanted == "off":
+        if host.led.is_replaying:
+            host.led.close()
+        return "Replay is off: cells are live."
+    if not host.led.is_replaying:
+        try:
+            host.led = Replaying(host)
+        except CommandError as error:
+            # A notebook that begins with this cell must still run where there is nothing yet.
+            return f"Replay stays off: {error}."
+    left = host.led.turns_left
+    return f"Replay is on: the {left} recorded turn{'' if left == 1 else 's'} run again as their cells do, and no model is asked."
 
 
 def _plan(host: KernelHost, words: list[str]) -> str:
@@ -141,6 +171,7 @@ _ACTIONS: dict[str, Callable[[KernelHost, list[str]], str]] = {
     "new": _new,
     "fork": _fork,
     "use": _use,
+    "replay": _replay,
     "plan": _plan,
     "export": _export,
     "import": _import,

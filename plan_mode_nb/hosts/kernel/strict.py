@@ -17,7 +17,7 @@ from plan_mode_nb.agent.seams import random_id
 from plan_mode_nb.exceptions import ConfigError, ReplayError
 from plan_mode_nb.hosts.front_end import People, TurnDisplay
 from plan_mode_nb.hosts.kernel import sources
-from plan_mode_nb.hosts.kernel.led import Kind
+from plan_mode_nb.hosts.kernel.led import Kind, tell_asked_before
 from plan_mode_nb.hosts.kernel.refusals import one_line
 from plan_mode_nb.hosts.kernel.replayed_display import ReplayedDisplay, figures_of
 from plan_mode_nb.hosts.kernel.turn import active_turn
@@ -45,6 +45,8 @@ class Strict:
     """Satisfies Led."""
 
     carries = False
+    is_replaying = False
+    turns_left = 0
 
     def __init__(self, host: KernelHost) -> None:
         """Read the notebook and match its cells.
@@ -111,6 +113,7 @@ class Strict:
             )
         except ReplayError as error:
             raise one_line(error) from None
+        tell_asked_before(self._host, led, kind)
         return led  # type: ignore[no-any-return]
 
     def config(self, agent: LoopAgent, config: LoopConfig) -> LoopConfig:
@@ -119,14 +122,8 @@ class Strict:
 
     async def run_turn(self, agent: LoopAgent, cell: dict[str, str]) -> TurnEnd:
         """The turn; one that a killed process left is played."""
-        course = self.replay.of(agent.session)
-        if course is None or course.part is None or not course.is_played:
-            return await agent.run_turn(cell)
-        course.play()
-        reason = course.part.reason or {"kind": "interrupted"}
-        sentence = str(reason.get("error", {}).get("message", ""))
-        # The process ended here, and no cell of a process that is gone shows an error.
-        return TurnEnd(course.part.turn or 0, 0, reason if reason["kind"] == "error" else {"kind": "completed"}, sentence)
+        played = self.replay.play(agent)
+        return await agent.run_turn(cell) if played is None else played
 
     def done(self, agent: LoopAgent) -> None:
         """Compare to the end of the part, and report.
