@@ -211,12 +211,47 @@ def test_a_byte_order_mark_at_the_start_is_no_text() -> None:
 
 def test_markdown_for_others_escapes_html_and_images_but_no_code() -> None:
     text = "a <b>x</b> `<i>` ![x](http://a) <img src=x>\n\n```html\n<script>\n```\n\n    <pre>\n"
-    assert inert_markdown(text) == "a \\<b>x\\</b> `<i>` !\\[x](http://a) \\<img src=x>\n\n```html\n<script>\n```\n\n    <pre>\n"
+    assert inert_markdown(text) == "a &lt;b>x&lt;/b> `<i>` &#33;[x](http://a) &lt;img src=x>\n\n```html\n<script>\n```\n\n    <pre>\n"
 
 
 @pytest.mark.parametrize("text", ["# T\n\n- a < b, `x <y>` and 3 <4\n", "plain", "$A and $B"])
 def test_markdown_without_html_or_images_is_unchanged(text: str) -> None:
     assert inert_markdown(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[x](javascript:a)",
+        "[x](java&#10;script&colon;a)",
+        "[x][r]\n\n[r]:\n  vbscript:a",
+        "[x](data:text/html,a)",
+        "![x](javascript:a) http://a.example>\\<script>",
+        "[x](file:///etc/passwd)",
+        "[a](http://a.example) [x](JAVASCRIPT:a)",
+        "[x](javascript:a)" + " y" * 60_000,
+    ],
+)
+def test_markdown_for_others_has_no_harmful_link(text: str) -> None:
+    """Not even for a renderer that takes every address for a link; links to pages go with it, and no letter is lost."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": True})
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]
+    rendered = parser.render(inert_markdown(text))
+    assert "<a " not in rendered
+    assert "<script" not in rendered
+
+
+@pytest.mark.parametrize("text", ["the data: [a](http://a.example), [b](mailto:a@b.example) and [c](#d)\n", "[x]: http://a.example\n"])
+def test_markdown_for_others_keeps_links_to_pages(text: str) -> None:
+    assert inert_markdown(text) == text
+
+
+def test_the_name_of_a_fence_acts_in_no_renderer() -> None:
+    """Some write it into an attribute as it is, some draw diagrams from what they run."""
+    assert inert_markdown('```"><script>\nx\n```\n') == "```”›‹script›\nx\n```\n"
+    assert inert_markdown("- ~~~ Mermaid\n  x\n  ~~~\n") == "- ~~~ diagram-mermaid\n  x\n  ~~~\n"
 
 
 def test_a_code_span_cannot_smuggle_a_tag_past_the_escaping() -> None:

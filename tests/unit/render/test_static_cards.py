@@ -70,7 +70,7 @@ def test_a_hostile_plan_is_inert_in_every_form() -> None:
     bundle = plan_card(hostile, "waiting")
     assert audit(bundle["text/html"]).problems == []
     assert "<script>" in bundle["text/plain"]
-    assert "\\<script>" in bundle["text/markdown"]
+    assert "&lt;script>" in bundle["text/markdown"]
     for form in bundle.values():
         assert not re.search("[\x1b\r\u202e]", form)
 
@@ -216,7 +216,7 @@ def test_a_notice_and_an_error_are_one_line() -> None:
 def test_the_models_text_is_given_as_markdown_too() -> None:
     bundle = assistant_text("**a** <b>")
     assert bundle["text/plain"] == "**a** <b>"
-    assert bundle["text/markdown"] == "**a** \\<b>"
+    assert bundle["text/markdown"] == "**a** &lt;b>"
     assert "<strong>a</strong> &lt;b&gt;" in bundle["text/html"]
 
 

@@ -108,4 +108,4 @@ def test_a_transcript_shows_calls_with_their_results_and_no_plumbing() -> None:
 
 def test_a_transcript_loads_nothing_and_runs_nothing() -> None:
     (cell,) = transcript([user(0, "<img src=https://evil.example/p.png> ![p](https://evil.example/p.png)")])
-    assert cell == "**You**\n\n\\<img src=https://evil.example/p.png> !\\[p](https://evil.example/p.png)"
+    assert cell == "**You**\n\n&lt;img src=https://evil.example/p.png> &#33;[p](https://evil.example/p.png)"
