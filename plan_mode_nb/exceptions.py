@@ -14,6 +14,14 @@ PlanModeError              anything this package raises on purpose; the message 
 
 from __future__ import annotations
 
+_QUOTED = 80
+
+
+def quoted(value: object) -> str:
+    """A value from outside as a sentence may hold it: on one line, and bounded, because a damaged log can hold anything."""
+    text = " ".join(str(value).split()) if isinstance(value, Exception) else repr(value)
+    return text if len(text) <= _QUOTED else f"{text[: _QUOTED - 1]}…"
+
 
 class PlanModeError(Exception):
     """Base class. ``str(error)`` is one sentence that says what to do next."""

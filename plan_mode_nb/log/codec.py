@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn
 
 import msgspec
 
-from plan_mode_nb.exceptions import FormatError
+from plan_mode_nb.exceptions import FormatError, quoted
 from plan_mode_nb.log.events import Draft, Event, Replace
 
 _encoder = msgspec.json.Encoder()
@@ -33,8 +33,13 @@ def encode(event: Event) -> str:
     try:
         return _encode(event).decode()
     except UnicodeEncodeError:
-        text = json.dumps(msgspec.to_builtins(event), ensure_ascii=False, separators=(",", ":"))
-        return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+        return compact(msgspec.to_builtins(event))
+
+
+def compact(value: Any) -> str:
+    """A JSON value in the fixed form of a line. A lone surrogate is written as its escape."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def decode(line: str | bytes, *, at: int | None = None, lone: Literal["replace", "keep"] = "replace") -> Event:
@@ -156,7 +161,7 @@ def _decode_as_javascript(line: str | bytes, where: str, at: int | None, fault: 
         return msgspec.convert(parse_as_javascript(text, lone=lone), Event)
     except _FAULTS as error:
         reason = fault if isinstance(error, json.JSONDecodeError) else error
-        raise FormatError(f"{where}not an event: {reason}", line=at) from None
+        raise FormatError(f"{where}not an event: {quoted(reason)}", line=at) from None
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from plan_mode_nb.exceptions import FormatError
+from plan_mode_nb.exceptions import FormatError, quoted
 from plan_mode_nb.log import codec
 from plan_mode_nb.log.codec import decode_batch, encode_batch
 from plan_mode_nb.log.events import Event, Header
@@ -73,7 +73,7 @@ def write_jsonl(header: Header, lines: Sequence[str]) -> bytes:
 
 def header_row(header: Header) -> str:
     """The header's row, without a newline."""
-    return json.dumps({"type": "session", **header.to_json()}, ensure_ascii=False, separators=(",", ":"))
+    return codec.compact({"type": "session", **header.to_json()})
 
 
 def _read_header(row: bytes) -> Header:
@@ -155,7 +155,7 @@ class _Reader:
         try:
             found = _row(row, number)
         except _Unparsable as fault:
-            return FormatError(f"line {number} is not an event: {fault}", line=number)
+            return FormatError(f"line {number} is not an event: {quoted(fault)}", line=number)
         match found:
             case FormatError():
                 return self._out_of_shape(row, found, number)
@@ -175,7 +175,11 @@ class _Reader:
                 return None
 
     def _take(self, event: Event, end: int) -> None:
-        upgraded = self._upgrade(event) if event.type in self._upgrade.types else event
+        try:
+            upgraded = self._upgrade(event) if event.type in self._upgrade.types else event
+        except FormatError as fault:
+            number = len(self._rows) + 2
+            raise FormatError(f"line {number}: {fault}", line=number) from None
         if upgraded is not event:
             self._rows.replaced[len(self._rows)] = codec.encode(upgraded).encode()
         self._add(sys.intern(upgraded.type), end, 1)
@@ -209,7 +213,7 @@ class _Reader:
 
 
 def _gap(expected: int, found: object, number: int) -> FormatError:
-    return FormatError(f"line {number}: expected seq {expected}, found {found}", line=number)
+    return FormatError(f"line {number}: expected seq {expected}, found {quoted(found)}", line=number)
 
 
 class _Unparsable(ValueError):

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from plan_mode_nb.exceptions import FormatError
+from plan_mode_nb.exceptions import FormatError, quoted
 from plan_mode_nb.log.codec import SAFE_INTEGER
 from plan_mode_nb.log.events import FORMAT_VERSION, Header, SessionId
 
@@ -28,14 +28,17 @@ def read_header(row: object, *, line: int | None = None) -> Header:
         newer = (
             "a newer version wrote it; upgrade plan_mode_nb to read it" if version > FORMAT_VERSION else "nothing reads that one any more"
         )
-        raise FormatError(f"this session log has format version {version}, and this version reads {FORMAT_VERSION}: {newer}", line=line)
+        raise FormatError(
+            f"this session log has format version {quoted(version)}, and this version reads {FORMAT_VERSION}: {newer}", line=line
+        )
     for key in RETIRED_KEYS:
         if key in row:
             raise FormatError(f"the session header has the retired key {key!r}; open this log with the version that wrote it", line=line)
     try:
         return _header(row)
     except _Wrong as wrong:
-        raise FormatError(f"this is not a session log: its header's {wrong}", line=line) from None
+        way_out = "" if line is None else f"; name another file, or correct line {line} in a copy of this one"
+        raise FormatError(f"this is not a session log: its header's {wrong}{way_out}", line=line) from None
 
 
 class _Wrong(Exception):

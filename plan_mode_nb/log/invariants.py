@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from plan_mode_nb.exceptions import FormatError, InvariantError
+from plan_mode_nb.exceptions import FormatError, InvariantError, quoted
 from plan_mode_nb.log.events import Event, Replace
 from plan_mode_nb.log.payloads import check_payload
 from plan_mode_nb.log.surface import apply, check_surface
@@ -84,10 +84,10 @@ class Trace:
 
 def _check(event: Event, nodes: Sequence[int], earlier: Callable[[int], Event]) -> None:
     if event.type in RETIRED:
-        raise FormatError(f"event {event.seq} has the retired type {event.type!r}; open this log with the version that wrote it")
+        raise FormatError(f"event {event.seq} has the retired type {quoted(event.type)}; open this log with the version that wrote it")
     if event.type not in KNOWN and not event.is_ignorable:
         raise FormatError(
-            f"event {event.seq} has the type {event.type!r}, which this version does not know; upgrade plan_mode_nb to read it"
+            f"event {event.seq} has the type {quoted(event.type)}, which this version does not know; upgrade plan_mode_nb to read it"
         )
     check_surface(event, nodes, earlier)
     check_payload(event)
@@ -141,7 +141,7 @@ def _unasked(event: Event, place: Place) -> str | None:
     if isinstance(event.surface_op, Replace) or (isinstance(error, dict) and error.get("code") in _SYNTHETIC):
         return "it stands outside any turn" if place.turn is None else None
     call = event.data["message"]["source"]["callId"]
-    return _outside(event, place) or (None if call in place.calls else f"it answers call {call!r}, which this step did not start")
+    return _outside(event, place) or (None if call in place.calls else f"it answers call {quoted(call)}, which this step did not start")
 
 
 def _outside(event: Event, place: Place) -> str | None:

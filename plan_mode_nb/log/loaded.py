@@ -93,6 +93,10 @@ class Loaded:
     def __len__(self) -> int:
         return self._length
 
+    def row_of(self, seq: int) -> int | None:
+        """Which row of a file holds an event, from 0; None for one that came in a list of lines."""
+        return self._place(seq)[0] if isinstance(self._rows, Buffer) else None
+
     def line(self, seq: int) -> str:
         """The line of an event."""
         place, member = self._place(seq)

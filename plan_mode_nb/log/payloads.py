@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plan_mode_nb.exceptions import InvariantError
+from plan_mode_nb.exceptions import InvariantError, quoted
+from plan_mode_nb.log.codec import SAFE_INTEGER
 from plan_mode_nb.log.events import Event
 
 OUTCOMES = ("answered", "dismissed", "cancelled", "unavailable")
@@ -39,14 +40,17 @@ def check_payload(event: Event) -> None:
 def _boolean(data: dict[str, Any], *keys: str) -> None:
     for key in keys:
         if not isinstance(data.get(key), bool):
-            raise _Wrong(f"`{key}` must be true or false, not {data.get(key)!r}")
+            raise _Wrong(f"`{key}` must be true or false, not {quoted(data.get(key))}")
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= SAFE_INTEGER
 
 
 def _integer(data: dict[str, Any], *keys: str) -> None:
     for key in keys:
-        value = data.get(key)
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise _Wrong(f"`{key}` must be an integer")
+        if not _is_integer(data.get(key)):
+            raise _Wrong(f"`{key}` must be a safe integer")
 
 
 def _text(data: dict[str, Any], *keys: str) -> None:
@@ -77,7 +81,8 @@ def _blocks(message: dict[str, Any]) -> list[Any]:
 
 
 def _step(data: dict[str, Any]) -> None:
-    if type(data.get("turn")) is not int or type(data.get("step")) is not int:  # the common case, without a loop
+    turn, step = data.get("turn"), data.get("step")
+    if not (type(turn) is int and type(step) is int and 0 <= turn < SAFE_INTEGER and 0 <= step < SAFE_INTEGER):  # without a loop
         _integer(data, "turn", "step")
 
 
@@ -96,7 +101,7 @@ def _message(message: dict[str, Any], role: str) -> list[Any]:
     """deepseek-harness's identified message, which it would refuse to load otherwise; returns the blocks."""
     _filled(message, "id")
     if message.get("role") != role:
-        raise _Wrong(f"the message's `role` must be {role!r}, not {message.get('role')!r}")
+        raise _Wrong(f"the message's `role` must be {role!r}, not {quoted(message.get('role'))}")
     _filled(_object(message, "source"), "kind")
     return _blocks(message)
 
@@ -104,8 +109,8 @@ def _message(message: dict[str, Any], role: str) -> list[Any]:
 def _count(data: dict[str, Any], *keys: str) -> None:
     for key in keys:
         value = data.get(key)
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-            raise _Wrong(f"`{key}` must be an integer")
+        if value is not None and not _is_integer(value):
+            raise _Wrong(f"`{key}` must be a safe integer")
 
 
 def _usage(usage: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from plan_mode_nb.exceptions import FormatError
+from plan_mode_nb.exceptions import FormatError, InvariantError, LogError
 from plan_mode_nb.log.closing import closers
 from plan_mode_nb.log.codec import decode, stage
 from plan_mode_nb.log.events import Clock, Draft, Event, Header, SessionId
@@ -61,7 +61,10 @@ class Session:
         if isinstance(lines, Lines) and lines.is_as_loaded:
             rows = lines.loaded
             for event in rows.samples():
-                self._trace.take(event, rows.event)
+                try:
+                    self._trace.take(event, rows.event)
+                except LogError as error:
+                    raise _located(error, rows.row_of(event.seq)) from None
             return rows
         given = lines if isinstance(lines, (list, tuple)) else list(lines)
         return load_lines(tuple(given), lambda event: self._trace.take(event, lambda seq: decode(given[seq])))
@@ -176,3 +179,13 @@ class Session:
         if not child.events or child.events[-1].type != "session/end-seed":
             child.append(draft("session/end-seed", {}))
         return child
+
+
+def _located(error: LogError, row: int | None) -> LogError:
+    """The error of an event that came from a row of a file: names its line, whose first is the header, and says what to do."""
+    if row is None:
+        return error
+    line = row + 2
+    if isinstance(error, InvariantError):
+        return InvariantError(f"line {line}: {error}; correct that line in a copy of the file, or open an older copy", seq=error.seq)
+    return FormatError(f"line {line}: {error}", line=line)
