@@ -74,12 +74,20 @@ def _run(
     cells = Cells(running, path.parent, Received())
     cells.run(timeout=timeout, kernel=kernel, environment=environment)
     patterns = sanitize_patterns(environment.get(SANITIZE))
-    for cell in matching.cells[: cells.ran + 1]:
-        now = running.cells[cell.number - 1].outputs
-        difference = _cell_difference(matching, cell, saved["cells"][cell.number - 1], now, patterns)
-        if difference:
-            return difference
-    return cells.failure
+    now = {cell.code: running.cells[cell.number - 1].outputs for cell in matching.cells[: cells.ran + 1]}
+    return first_difference(matching, saved, now, patterns) or cells.failure
+
+
+def first_difference(
+    matching: Matching, saved: Mapping[str, Any], now: Mapping[int, Sequence[Mapping[str, Any]]], sanitize: Sequence[tuple[str, str]] = ()
+) -> str:
+    """The first difference between a notebook's saved outputs and those of its replay (by place among code cells); "" for none."""
+    for cell in matching.cells:
+        if cell.code in now:
+            difference = _cell_difference(matching, cell, saved["cells"][cell.number - 1], now[cell.code], sanitize)
+            if difference:
+                return difference
+    return ""
 
 
 def _fails(matching: Matching, cell: NotebookCell) -> bool:
@@ -87,7 +95,11 @@ def _fails(matching: Matching, cell: NotebookCell) -> bool:
 
 
 def _cell_difference(
-    matching: Matching, cell: NotebookCell, saved: Mapping[str, Any], now: Sequence[Mapping[str, Any]], patterns: list[tuple[str, str]]
+    matching: Matching,
+    cell: NotebookCell,
+    saved: Mapping[str, Any],
+    now: Sequence[Mapping[str, Any]],
+    sanitize: Sequence[tuple[str, str]],
 ) -> str:
     error = next((output for output in now if output["output_type"] == "error"), None)
     if error is not None and (error["ename"] == "ReplayError" or not _fails(matching, cell)):
@@ -96,5 +108,5 @@ def _cell_difference(
     parts = [place.part for place in matching.by_cell.get(cell.code, ())]
     if cell.shows_session or cell.is_volatile or any(part.is_cut for part in parts) or saved.get("execution_count") is None:
         return ""
-    difference = output_difference(saved.get("outputs", ()), now, patterns)
+    difference = output_difference(saved.get("outputs", ()), now, sanitize)
     return f"{cell}: {difference}" if difference else ""

@@ -40,6 +40,9 @@ class Restore:
         if self._host.agents.is_open:
             return
         kernel = self._kernel
+        if not self._host.led.carries:
+            self._open(Document())
+            return
         if kernel is None:
             self._open(self._host.front_end.found())
             return
