@@ -160,8 +160,9 @@ class KernelHost:
         return self.agents.names
 
     def images(self) -> Mapping[str, str]:
-        """Attachments that messages name, as base64."""
-        return {sha: base64.b64encode(data).decode() for sha, data in self.composition.seams.attachments.items()}
+        """Attachments that the notebook does not have from before, as base64 by sha256."""
+        kept, there = self.composition.seams.attachments, self.agents.images
+        return {sha: base64.b64encode(data).decode() for sha, data in kept.items() if sha not in there}
 
     def on_select(self, active: bool) -> None:
         """From a page. Before the log was found again it waits for that."""
