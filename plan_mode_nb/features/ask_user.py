@@ -60,7 +60,7 @@ def ask_tool(seams: Seams) -> Tool:
         asked = await seams.questions.ask(call.agent, put, call_id=call.call_id)
         return _outcome(put, asked.reply, asked.answered)
 
-    return tool_from(ask, name=ASK, present_call=present_call)
+    return tool_from(ask, name=ASK, replay="derived", present_call=present_call)
 
 
 def _outcome(put: tuple[Question, ...], reply: Reply, answered: Any) -> Outcome:

@@ -123,6 +123,8 @@ def _landlock() -> int | None:
     except Exception:  # noqa: BLE001 -- the package's own errors: not there, or switched off at boot
         return None
     with tempfile.TemporaryDirectory() as scratch:
-        return (
-            abi if _works(landlock.wrapped(_PROBED, Path(scratch), ["/bin/sh", "-c", ": > here 2>/dev/null && exit 1 || exit 0"])) else None
-        )
+        inside, outside = Path(scratch) / "inside", Path(scratch) / "outside"
+        inside.mkdir()
+        # In a subshell, because a redirection that fails ends the shell it is in.
+        tried = ["/bin/sh", "-c", ': > "$0/file" && ! ( : > "$1" ) 2>/dev/null', str(inside), str(outside)]
+        return abi if _works(landlock.wrapped(_PROBED, inside, tried)) else None
