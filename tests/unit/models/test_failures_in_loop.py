@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import pytest
-from live_model import PROVIDERS, environ_for
+from live_model import PROVIDERS, environ_for, stop_in_the_middle
 
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.agent.signature import tool_from
@@ -155,15 +154,7 @@ def test_stopping_ends_the_turn_and_the_connection_within_300_ms(provider: str) 
     """What was delivered stays as an interrupted message."""
 
     async def body(bench: Workbench, server: LoopbackServer) -> None:
-        began = asyncio.Event()
-        bench.seams.previews.subscribe(lambda preview: began.set() if preview.kind == "text" else None)
-        turn = asyncio.create_task(bench.ask("go"))
-        await began.wait()
-        started = time.monotonic()
-        bench.agent.cancel({"kind": "user"})
-        with pytest.raises(asyncio.CancelledError):
-            await turn
-        assert time.monotonic() - started < 0.3
+        assert await stop_in_the_middle(bench, "go") < 0.3
         assert await asyncio.to_thread(server.wait_for_disconnects, 1)
         (message,) = bench.events("assistant/message")
         assert (message.data["message"]["content"][0]["text"], message.data["interrupted"]) == ("One ", True)

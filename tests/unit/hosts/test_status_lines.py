@@ -1,0 +1,36 @@
+"""What ``%session`` says of money and of room, and what it keeps to itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from plan_mode_nb.folds.context import Context
+from plan_mode_nb.folds.usage import Usage
+from plan_mode_nb.hosts.kernel.status import _context, _price
+
+SPENT = Usage(uncached_input=100_000, output=1_000, cache_read=50_000)
+
+
+@pytest.fixture(autouse=True)
+def no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "DEEPSEEK_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_what_was_spent_is_a_sum_at_list_prices_and_names_whom_it_leaves_out() -> None:
+    known, unknown = ("anthropic", "claude-sonnet-4-5"), ("ollama", "qwen3:8b")
+    (alone,) = _price({known: SPENT})
+    (both,) = _price({known: SPENT, unknown: SPENT})
+    assert alone.startswith("price        $0.")
+    assert alone.endswith(" at list prices")
+    assert both == f"{alone}, without ollama:qwen3:8b"
+
+
+def test_without_a_known_price_nothing_is_said_of_it() -> None:
+    assert _price({}) == _price({("local", "smollm2"): SPENT}) == []
+
+
+def test_the_gauge_is_there_once_both_its_numbers_are_known() -> None:
+    said = {"provider": "p", "model": "m", "contextWindow": 200_000}
+    assert _context(Context(said, 24_000)) == ["context      12 % of the context (24,000 of 200,000 tokens)"]
+    assert _context(Context(said, None)) == _context(Context(None, 5)) == _context(Context({"provider": "p", "model": "m"}, 5)) == []
