@@ -17,7 +17,6 @@ from plan_mode_nb.agent.confinement import Launch
 
 HEAD_BYTES: Final = 2_000_000
 TAIL_BYTES: Final = 1_000_000
-_CHUNK: Final = 65_536
 _DRAIN_S: Final = 0.5
 """How long output is waited for once the program itself has ended: what it left running may hold the pipe open for ever."""
 _GRACE_S: Final = 0.4
@@ -66,6 +65,30 @@ class _Output:
         return b"".join(self._tail)
 
 
+class _Watch(asyncio.SubprocessProtocol):
+    """What is heard of a running program. Its end is heard by itself: what it left running may hold its output open for ever."""
+
+    def __init__(self) -> None:
+        self.output = _Output()
+        loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[None] = loop.create_future()
+        self.silent: asyncio.Future[None] = loop.create_future()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """More output."""
+        self.output.push(data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Nobody has the output open any more; or the program reads no input, which is its own business."""
+        if fd == 1 and not self.silent.done():
+            self.silent.set_result(None)
+
+    def process_exited(self) -> None:
+        """The program itself has ended."""
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
 async def run(launch: Launch, *, seconds: float, given: bytes = b"") -> Ran:
     """Run a launch to its end, its two output streams as one. ``given``: its standard input.
 
@@ -74,7 +97,8 @@ async def run(launch: Launch, *, seconds: float, given: bytes = b"") -> Ran:
         asyncio.CancelledError: cancelled again while it was being ended; it has been killed.
     """
     try:
-        process = await asyncio.create_subprocess_exec(
+        transport, watch = await asyncio.get_running_loop().subprocess_exec(
+            _Watch,
             *launch.argv,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -83,58 +107,47 @@ async def run(launch: Launch, *, seconds: float, given: bytes = b"") -> Ran:
             cwd=launch.folder,
             start_new_session=True,
         )
-        output = _Output()
-        reading = asyncio.ensure_future(_read(process, output))
         try:
-            ending = await _ended(process, given, seconds)
+            _feed(transport, given)
+            ending = await _ended(transport.get_pid(), watch, seconds)
             with contextlib.suppress(asyncio.CancelledError):  # it stays pending on the task, and what was done is told all the same
-                await asyncio.wait([reading], timeout=_DRAIN_S)
+                await asyncio.wait([watch.silent], timeout=_DRAIN_S)
         finally:
-            if process.returncode is None or not reading.done():
-                _signal(process, signal.SIGKILL)
-            reading.cancel()
-        status = await process.wait()
-        return Ran(ending, status, bytes(output.head), output.left_out, output.tail)
+            if not (watch.ended.done() and watch.silent.done()):
+                _signal(transport.get_pid(), signal.SIGKILL)
+            transport.close()
+        status = transport.get_returncode()
+        return Ran(
+            ending, -signal.SIGKILL if status is None else status, bytes(watch.output.head), watch.output.left_out, watch.output.tail
+        )
     finally:
         launch.close()
 
 
-async def _ended(process: asyncio.subprocess.Process, given: bytes, seconds: float) -> Ending:
+async def _ended(pid: int, watch: _Watch, seconds: float) -> Ending:
     """Wait for the program; end it when its time is over or nobody waits for it any more."""
-    ending: Ending = "exited"
-    feeding = asyncio.ensure_future(_feed(process, given))
-    waiting = asyncio.ensure_future(process.wait())
     try:
-        done, _ = await asyncio.wait([waiting], timeout=seconds)
-        ending = "exited" if done else "late"
+        done, _ = await asyncio.wait([watch.ended], timeout=seconds)
+        if done:
+            return "exited"
+        ending: Ending = "late"
     except asyncio.CancelledError:
         ending = "stopped"
-    finally:
-        feeding.cancel()
-    if ending != "exited":
-        _signal(process, signal.SIGTERM)
-        await asyncio.wait([waiting], timeout=_GRACE_S)
-        _signal(process, signal.SIGKILL)
-        await asyncio.wait([waiting], timeout=_GRACE_S)
+    _signal(pid, signal.SIGTERM)
+    await asyncio.wait([watch.ended], timeout=_GRACE_S)
+    _signal(pid, signal.SIGKILL)
+    await asyncio.wait([watch.ended], timeout=_GRACE_S)
     return ending
 
 
-async def _feed(process: asyncio.subprocess.Process, given: bytes) -> None:
-    pipe = process.stdin
-    if pipe is None:
-        return
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it ended without reading all, which is its own business
+def _feed(transport: asyncio.SubprocessTransport, given: bytes) -> None:
+    pipe = transport.get_pipe_transport(0)
+    if isinstance(pipe, asyncio.WriteTransport):
         pipe.write(given)
-        await pipe.drain()
         pipe.close()
 
 
-async def _read(process: asyncio.subprocess.Process, output: _Output) -> None:
-    while process.stdout is not None and (data := await process.stdout.read(_CHUNK)):
-        output.push(data)
-
-
-def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+def _signal(pid: int, number: signal.Signals) -> None:
     """To the program and everything in its process group; harmless when all of it is gone."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
+        os.killpg(pid, number)

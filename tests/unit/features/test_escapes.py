@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import pytest
+from hands import beyond_private
 
 from plan_mode_nb.features import sandbox
 from plan_mode_nb.features.sandbox import backends, landlock
@@ -166,14 +167,6 @@ def listening() -> Iterator[dict[str, Any]]:
 
         threading.Thread(target=answer, daemon=True).start()
         yield {"tcp": tcp.getsockname()[1], "udp": udp.getsockname()[1], "abstract": name, "socket": path}
-
-
-def beyond_private() -> Path:
-    """A folder that is not the sandbox's own: what is written there is really outside."""
-    for candidate in ("/var/lib", "/opt", "/srv", str(Path.home())):
-        if os.access(candidate, os.W_OK):
-            return Path(tempfile.mkdtemp(prefix="escapes-", dir=candidate))
-    pytest.skip("there is no folder outside /tmp that could be written")
 
 
 @contextlib.contextmanager
