@@ -45,6 +45,11 @@ def parse_plan(text: object) -> Plan:
     """
     if not isinstance(text, str):
         raise PlanTextError(f"`plan` must be a string of markdown, not {_kind(text)}. {_SEND}")
+    return _parse(text)
+
+
+@functools.lru_cache(maxsize=4)  # a submission is parsed by its check, for its call's title and for its card's
+def _parse(text: str) -> Plan:
     if not has_ink(text):
         raise PlanTextError(f"`plan` is empty. {_SEND}")
     # A bare carriage return is shown as a mark, so here too it is no line end.

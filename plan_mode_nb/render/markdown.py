@@ -36,6 +36,11 @@ def to_html(markdown: str, *, cap: int = CAP) -> str:
     Beyond ``cap`` characters the rest is left out, and a last paragraph says how much (rendering is linear, but a browser's
     patience is not). A document nested past what the parser follows is shown as its source.
     """
+    return _to_html(markdown, cap)
+
+
+@functools.lru_cache(maxsize=4)  # a plan under review is shown by its call, in its card and in what remains of it
+def _to_html(markdown: str, cap: int) -> str:
     source = visible(markdown.removeprefix("\ufeff"))
     kept = _shortened(source, cap)
     try:
