@@ -122,8 +122,7 @@ class Loaded:
         first, member = self._place(start)
         for place in range(first, len(self._kinds)):
             if self._kinds[place] == PACKED:
-                run = self._run(place)
-                yield from map(run.line, range(member if place == first else 0, len(run)))
+                yield from self._run(place).lines(member if place == first else 0)
             else:
                 row = self._rows[place]
                 yield row if isinstance(row, str) else row.decode()

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from plan_mode_nb.log.codec import SAFE_INTEGER, decode, encode, parse_as_javascript
+from plan_mode_nb.log.codec import SAFE_INTEGER, decode, encode, encode_batch, parse_as_javascript
 from plan_mode_nb.log.events import Event
 
 TAGS: Final = ("text-chunks", "reasoning-chunks", "tool-call-chunks")
@@ -103,6 +103,11 @@ class Run:
     def line(self, member: int) -> str:
         """The line of that event."""
         return encode(self._as_written(member))
+
+    def lines(self, start: int = 0) -> list[str]:
+        """The lines of the events from a place on, made at once."""
+        written = encode_batch([self._as_written(member) for member in range(start, len(self))])
+        return [self.line(member) for member in range(start, len(self))] if written is None else written.decode().split("\n")[:-1]
 
     def _as_written(self, member: int) -> Event:
         chunk = {**self._head, self._key: self._texts[member]}

@@ -6,7 +6,7 @@ import os
 import secrets
 import stat
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,10 +27,10 @@ def read_bytes(path: Path) -> bytes:
         raise StoreError(f"{path} cannot be read ({reason(error)})") from error
 
 
-def replace(path: Path, data: bytes, *, mode: int | None = None) -> None:
+def replace(path: Path, data: bytes | Iterable[bytes], *, mode: int | None = None) -> None:
     """Put ``data`` in the place of a file, at once: a reader sees the old bytes or the new ones. A symbolic link stays one.
 
-    ``mode``: the permissions of a new file; an existing one keeps its own.
+    ``data`` may come in pieces; what they raise is raised. ``mode``: the permissions of a new file; an existing one keeps its own.
 
     Raises:
         StoreError: it cannot be written; what it held is unchanged.
@@ -41,15 +41,17 @@ def replace(path: Path, data: bytes, *, mode: int | None = None) -> None:
         kept = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o666 if mode is None else mode)
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            file.writelines([data] if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(file.fileno())
         if kept is not None:
             temporary.chmod(kept)
         os.replace(temporary, target)
-    except OSError as error:
+    except BaseException as error:
         with suppress(OSError):
             temporary.unlink()
+        if not isinstance(error, OSError):
+            raise
         raise StoreError(f"{path} cannot be written ({reason(error)}); it is as it was") from error
     _sync_folder(target.parent)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from plan_mode_nb.exceptions import FormatError
 from plan_mode_nb.store.files import read_bytes, replace
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_TOKENS = 1024
 
 
 @dataclass(frozen=True)
@@ -27,13 +29,19 @@ class Style:
     final_newline: bool = True
     mark: str = ""
 
-    def dump(self, notebook: Mapping[str, Any]) -> str:
-        """The notebook's text in this style."""
+    def pieces(self, notebook: Mapping[str, Any]) -> Iterator[bytes]:
+        """The notebook in this style, in pieces: a long log in it is never held as text a second time."""
         separators = (",", ":") if self.indent is None else (",", ": ")
-        text = json.dumps(notebook, indent=self.indent, ensure_ascii=self.ascii, separators=separators)
-        # Half a surrogate pair (JavaScript can leave one) is no UTF-8; as an escape it is what it was.
-        text = _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-        return self.mark + (f"{text}\n" if self.final_newline else text).replace("\n", self.newline)
+        encoder = json.JSONEncoder(indent=self.indent, ensure_ascii=self.ascii, separators=separators)
+        # On one line the whole text at once is many times faster.
+        tokens = iter([encoder.encode(notebook)]) if self.indent is None else encoder.iterencode(notebook)
+        yield self.mark.encode()
+        while tokens_here := list(islice(tokens, _TOKENS)):
+            # Half a surrogate pair (JavaScript can leave one) is no UTF-8; as an escape it is what it was.
+            text = _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", "".join(tokens_here))
+            yield (text if self.newline == "\n" else text.replace("\n", self.newline)).encode()
+        if self.final_newline:
+            yield self.newline.encode()
 
 
 def style_of(text: str) -> Style:
@@ -93,7 +101,7 @@ def change_notebook(path: Path, change: Callable[[dict[str, Any]], Mapping[str, 
     # A notebook that was not valid before (another tool's) must not lose its log for that.
     if _fault(before) is None:
         _check(path, after)
-    replace(path, style_of(text).dump(after).encode())
+    replace(path, style_of(text).pieces(after))
     return True
 
 
@@ -106,7 +114,7 @@ def write_notebook(path: Path, notebook: Mapping[str, Any]) -> None:
     """
     _check(path, notebook)
     style = style_of(_text(path)) if path.exists() else Style()
-    replace(path, style.dump(notebook).encode())
+    replace(path, style.pieces(notebook))
 
 
 def load_document(path: Path) -> Document:
