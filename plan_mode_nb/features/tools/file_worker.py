@@ -81,14 +81,11 @@ def _read(path: str) -> bytes:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
         raise Refused("missing") from None
-    except IsADirectoryError:
-        raise Refused("not-a-file") from None
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_BYTES:
+        os.close(handle)
+        raise Refused("large" if stat.S_ISREG(found.st_mode) else "not-a-file")
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise Refused("not-a-file")
-        if found.st_size > MAX_BYTES:
-            raise Refused("large")
         return file.read()
 
 
