@@ -123,7 +123,7 @@ def test_the_demo_is_reviewed_acts_and_survives_reopening(lab: JupyterServer, pa
     expect(page.page.get_by_text("with that bird left out of the means")).to_be_visible(timeout=20_000)
     shot(page, shots, "revision")
     approve_revision(page.page)
-    page.until(f"() => panel.content.widgets[{SESSION_CELL}].model.outputs.length > 0", 90_000)
+    page.until(f"() => panel.content.widgets[{SESSION_CELL}].model.executionCount !== null", 90_000)
     page.page.locator(".jp-OutputArea-output img").last.evaluate("image => image.scrollIntoView({ block: 'center' })")
     shot(page, shots, "result")
     saved = page.save()
@@ -157,7 +157,7 @@ def test_the_same_over_a_model_server_in_another_process(lab: JupyterServer, bro
         run_all(live)
         keep_planning(live.page, FEEDBACK)
         approve_revision(live.page)
-        live.until(f"() => panel.content.widgets[{SESSION_CELL}].model.outputs.length > 0", 90_000)
+        live.until(f"() => panel.content.widgets[{SESSION_CELL}].model.executionCount !== null", 90_000)
         check_outputs(live.save())
         after = folded(lab.root / "live.ipynb")
         assert after["header"]["config"]["model"] == "demo-script"
