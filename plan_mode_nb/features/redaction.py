@@ -48,8 +48,8 @@ _KEY_BEGUN: Final = re.compile(
     r"-----BEGIN (?:[A-Z0-9 ]{0,40}\Z|[A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}(?:-{0,4}\Z|-----(?![\s\S]*?-----END [A-Z0-9 ]{1,60}-----)))"
 )
 _LONGEST_KEY: Final = 20_000
-_RUN: Final = re.compile(r"[!-~\x1b]+\Z")
-"""A token that may go on. Anything but visible ASCII ends one: text in scripts without spaces is not held back."""
+_TOKEN: Final = "".join(map(chr, range(0x21, 0x7F))) + "\x1b"
+"""What a token that may go on is made of. Anything else ends one: text in scripts without spaces is not held back."""
 
 
 @final
@@ -75,15 +75,13 @@ class Redactor:
 
     def settled(self, text: str) -> int:
         """How much of the text, from its start, no further text can make part of a secret."""
-        run = _RUN.search(text)
-        end = len(text) if run is None else run.start()
+        end = len(text)
         begun = text.rfind(_PEM)
         if begun >= 0 and len(text) - begun < _LONGEST_KEY and _KEY_BEGUN.match(text, begun):
-            end = min(end, begun)
-        spread = [(form, pattern) for form, _, pattern in self._secrets() if _RUN.fullmatch(form) is None]
-        for form, _ in spread:
-            end = min(end, len(text) - _overlap(text, form))
-        return _outside(end, text, [_PRIVATE_KEY, *(pattern for _, pattern in spread)])
+            end = begun
+        spread = [(form, pattern) for form, _, pattern in self._secrets() if form.strip(_TOKEN)]
+        end = min([end, *(len(text) - _overlap(text, form) for form, _ in spread)])
+        return _between_tokens(end, text, [_PRIVATE_KEY, *(pattern for _, pattern in spread)])
 
     def _secrets(self) -> tuple[tuple[str, str, re.Pattern[str]], ...]:
         """Form, name and pattern of every value known, the longest form first, so that a part never hides the whole."""
@@ -112,13 +110,15 @@ def _replaced(pattern: re.Pattern[str], name: str, text: str) -> str:
     return pattern.sub(mark, text)
 
 
-def _outside(end: int, text: str, patterns: Sequence[re.Pattern[str]]) -> int:
-    """The last place up to ``end`` that stands in no match: a secret with white space in it must not be cut in two."""
-    spans = [found.span() for pattern in patterns for found in pattern.finditer(text)]
-    for start, stop in sorted(spans, reverse=True):
-        if start < end < stop:
-            end = start
-    return end
+def _between_tokens(end: int, text: str, patterns: Sequence[re.Pattern[str]]) -> int:
+    """The last place up to ``end`` that cuts neither a token nor a match: a secret with white space in it must not be cut in two."""
+    spans = sorted((found.span() for pattern in patterns for found in pattern.finditer(text)), reverse=True)
+    while True:
+        cut = len(text[:end].rstrip(_TOKEN))
+        cut = min([cut, *(start for start, stop in spans if start < cut < stop)])
+        if cut == end:
+            return end
+        end = cut
 
 
 def _forms(value: str) -> Iterator[str]:
