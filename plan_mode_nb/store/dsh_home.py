@@ -31,11 +31,15 @@ _LONGEST_PROJECT: Final = 251
 _NAMED: Final = '"attachmentId"'
 
 
-def session_place(header: Header) -> PurePosixPath:
-    """Where in its home deepseek-harness looks for this session's log: by the header's ``cwd`` and ``id`` (its own rule)."""
+def session_place(header: Header, suffix: str = ".jsonl") -> PurePosixPath:
+    """Where in its home deepseek-harness looks for this session's log: by the header's ``cwd`` and ``id`` (its own rule).
+
+    ``suffix``: the last one of the log's name; any but ``.jsonl`` is a compressed log's.
+    """
     cwd = None if header.cwd is UNSET else header.cwd
     project = "_no-cwd" if cwd is None else _project(cwd)
-    return PurePosixPath(SESSIONS, project, _segment(header.id), "session.jsonl")
+    name = "session.jsonl" if suffix == ".jsonl" else "session.jsonl.zstd"
+    return PurePosixPath(SESSIONS, project, _segment(header.id), name)
 
 
 def images_named(session: Session) -> list[str]:

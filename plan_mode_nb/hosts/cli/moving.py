@@ -14,7 +14,7 @@ from plan_mode_nb.document.document import Document, StoredSession
 from plan_mode_nb.exceptions import FormatError, StoreError
 from plan_mode_nb.hosts.cli.reading import open_session
 from plan_mode_nb.log.session import Session
-from plan_mode_nb.store.dsh_home import images_named, keep_images, missing_images
+from plan_mode_nb.store.dsh_home import images_named, keep_images, missing_images, session_place
 from plan_mode_nb.store.journal import SUFFIX
 from plan_mode_nb.store.jsonl import ZSTD_SUFFIXES, save_jsonl
 from plan_mode_nb.store.notebook import load_document, save_document, write_notebook
@@ -49,6 +49,9 @@ def export_command(source: Path, file: Path, *, session: str | None) -> None:
     images = _images(source, opened)
     save_jsonl(file, opened.header, opened.lines)
     typer.echo(f"{len(opened)} events of session {opened.id} are in {file}.")
+    place = session_place(opened.header, file.suffix)
+    if not file.resolve().as_posix().endswith(f"/{place}"):
+        typer.echo(f"deepseek-harness opens it as {place} in its home (DSH_HOME, or ~/.dsh).")
     if images:
         folder = keep_images(images, file)
         shown = "The image that it shows is" if len(images) == 1 else f"The {len(images)} images that it shows are"

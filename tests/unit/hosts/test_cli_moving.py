@@ -44,7 +44,8 @@ def test_what_is_exported_and_imported_again_is_the_same_session(tmp_path: Path,
     write_notebook(tmp_path / "from.ipynb", stored.notebook(stored.metadata({"s": LINES, "t": stored.lines(1)})))
     before = (tmp_path / "from.ipynb").read_bytes()
     exported = command("export", "from.ipynb", name, cwd=tmp_path)
-    assert (exported.returncode, exported.stdout, exported.stderr) == (0, f"12 events of session s are in {name}.\n", "")
+    opens = f"deepseek-harness opens it as sessions/_no-cwd/s/session{name.removeprefix('out')} in its home (DSH_HOME, or ~/.dsh).\n"
+    assert (exported.returncode, exported.stdout, exported.stderr) == (0, f"12 events of session s are in {name}.\n{opens}", "")
     assert (tmp_path / "from.ipynb").read_bytes() == before
     log = (tmp_path / name).read_bytes()
     imported = command("import", name, "to.ipynb", cwd=tmp_path)
@@ -54,6 +55,13 @@ def test_what_is_exported_and_imported_again_is_the_same_session(tmp_path: Path,
     document = load_document(tmp_path / "to.ipynb")
     assert document.sessions["s"].header == stored.header("s")
     assert (list(document.sessions["s"].lines), document.agents) == (LINES, {"main": "s"})
+
+
+def test_an_export_into_deepseek_harnesss_home_needs_no_word_of_where_it_goes(tmp_path: Path) -> None:
+    place = tmp_path / "sessions" / "_no-cwd" / "s" / "session.jsonl"
+    place.parent.mkdir(parents=True)
+    write_notebook(tmp_path / "from.ipynb", stored.notebook(stored.metadata({"s": LINES})))
+    assert command("export", "from.ipynb", place, cwd=tmp_path).stdout == f"12 events of session s are in {place}.\n"
 
 
 def test_a_notebook_that_is_made_is_valid_and_loads_the_extension(tmp_path: Path) -> None:
