@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from typing import TypeVar, overload
+
+from plan_mode_nb.log.likelist import LikeList
 
 T = TypeVar("T")
 
 
-class View(Sequence[T]):
+class View(LikeList[T]):
     """The first ``length`` items of ``items`` (default: all it has now). The owner of ``items`` may append to it and nothing else."""
 
     __slots__ = ("_items", "_length")
@@ -37,13 +39,3 @@ class View(Sequence[T]):
 
     def __iter__(self) -> Iterator[T]:
         return islice(self._items, self._length)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, (View, list, tuple)):
-            return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
-        return NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({list(self)!r})"

@@ -11,12 +11,13 @@ from itertools import chain, islice
 from typing import Generic, TypeVar, overload
 
 from plan_mode_nb.log.events import Event
+from plan_mode_nb.log.likelist import LikeList
 from plan_mode_nb.log.loaded import Loaded
 
 T = TypeVar("T", Event, str)
 
 
-class _Growing(Sequence[T], Generic[T]):
+class _Growing(LikeList[T], Generic[T]):
     __slots__ = ("_appended", "_first", "_loaded_at", "_loaded_since", "loaded")
 
     def __init__(self, loaded: Loaded, at: Callable[[int], T], since: Callable[[int], Iterator[T]]) -> None:
@@ -64,16 +65,6 @@ class _Growing(Sequence[T], Generic[T]):
         if start >= self._first:
             return islice(self._appended, start - self._first, None)
         return chain(self._loaded_since(start), self._appended)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, (_Growing, list, tuple)):
-            return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
-        return NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({list(self)!r})"
 
     def _at(self, seq: int) -> T:
         return self._appended[seq - self._first] if seq >= self._first else self._loaded_at(seq)

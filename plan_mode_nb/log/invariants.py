@@ -19,7 +19,7 @@ from plan_mode_nb.log.vocabulary import KNOWN, RETIRED
 TOOL_NOT_STARTED = "TOOL_NOT_STARTED"
 TOOL_OUTCOME_UNKNOWN = "TOOL_OUTCOME_UNKNOWN"
 _SYNTHETIC = (TOOL_NOT_STARTED, TOOL_OUTCOME_UNKNOWN)
-TURN_ENCLOSED = frozenset({"todo/write", "request/header", "request/context"})
+TURN_ENCLOSED = frozenset({"todo/write", "request/header", "request/context", "approval/asked", "approval/decided"})
 """What belongs to a turn's work: refused between turns. A selection of plan mode is legal between turns."""
 
 
