@@ -249,10 +249,11 @@ import threading
 from comm import get_comm_manager
 ip = get_ipython()
 print(sum('plan-mode-nb' in t.name for t in threading.enumerate()),
-      len(ip.input_transformer_manager.token_transformers), sum(len(v) for v in ip.events.callbacks.values()),
+      len(ip.input_transformer_manager.token_transformers),
+      len(ip.input_transformer_manager.cleanup_transforms), sum(len(v) for v in ip.events.callbacks.values()),
       'plan' in ip.magics_manager.magics['line'], 'plan' in ip.magics_manager.magics['cell'],
       'plan_mode_nb' in get_comm_manager().comms, sum(type(c).__name__ in ('PlanAgent', 'PlanMode') for c in ip.configurables),
-      len(ip.strdispatchers['complete_command'].strs), hasattr(ip, '_plan_mode_nb'))
+      len(ip.Completer.custom_matchers), hasattr(ip, '_plan_mode_nb'))
 """
     agent = fresh_agent(load=False)
     before = agent.kernel.must(survey)

@@ -28,7 +28,7 @@ APPROVAL = "r = reject] "
 SURVEY = """\
 import threading, os; ip = get_ipython(); fds = ["/proc/self/fd/" + fd for fd in os.listdir("/proc/self/fd")]; \
 print(sum("plan-mode-nb" in thread.name for thread in threading.enumerate()), len(ip.input_transformer_manager.token_transformers), \
-sum(map(len, ip.events.callbacks.values())), "plan" in ip.magics_manager.magics["line"], len(ip.strdispatchers["complete_command"].strs), \
+sum(map(len, ip.events.callbacks.values())), "plan" in ip.magics_manager.magics["line"], len(ip.Completer.custom_matchers), \
 sum(os.path.exists(fd) and "history" not in os.readlink(fd) for fd in fds), \
 sum(type(each).__name__ in ("PlanAgent", "PlanMode") for each in ip.configurables), hasattr(ip, "_plan_mode_nb"))\
 """

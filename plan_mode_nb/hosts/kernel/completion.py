@@ -2,52 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from typing import Any
 
-from plan_mode_nb.agent.registry import Undo, undo_all
+from plan_mode_nb.agent.registry import Undo
 from plan_mode_nb.hosts.kernel.session_magic import SUBCOMMANDS
 
 WORDS: dict[str, tuple[str, ...]] = {
     "plan": ("on", "off"),
-    "agent": (),
     "session": SUBCOMMANDS,
     "sandbox": ("read-only", "workspace-write", "danger-full-access"),
     "approval": ("ask", "never"),
 }
-CELL_OPTIONS = ("--image", "--as")
+"""The first word after a line magic."""
+OPTIONS: dict[str, tuple[str, ...]] = {"plan": ("--image",), "agent": ("--image", "--as")}
+"""Any word on the first line of a cell magic."""
+_TYPED = re.compile(r"\s*(?P<sign>%%?)(?P<name>\w+)\s+(?:(?P<before>.*)\s)?(?P<word>\S*)")
 
 
-def install(shell: Any, host: Any, names: list[str]) -> Undo:
-    """Complete the first word after each magic; returns the undo."""
-    hook = shell.strdispatchers.get("complete_command")
-    if hook is None:
-        return lambda: None
-    return undo_all([_install_one(shell, name) for name in names])
+def words_for(line: str, *, is_first: bool) -> list[str]:
+    """What may stand where ``line``, up to the cursor, ends. ``is_first``: whether it is the first line of its cell."""
+    typed = _TYPED.fullmatch(line)
+    if typed is None:
+        return []
+    if typed["sign"] == "%%":
+        words = OPTIONS.get(typed["name"], ()) if is_first else ()
+    else:
+        words = WORDS.get(typed["name"], ()) if not typed["before"] else ()
+    return [word for word in words if word.startswith(typed["word"])]
 
 
-def _install_one(shell: Any, name: str) -> Undo:
-    keys = [f"%{name}", f"%%{name}"]
+def install(shell: Any, names: list[str]) -> Undo:
+    """Complete after these magics, and offer nothing else there; returns the undo."""
+    from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
-    def complete(_shell: Any, event: Any) -> list[str]:
-        typed = event.line.split()
-        if len(typed) > 2 or (len(typed) == 2 and event.line.endswith(" ")):
-            return []
-        words = CELL_OPTIONS if event.line.lstrip().startswith("%%") else WORDS.get(name, ())
-        return [word for word in words if word.startswith(event.symbol)]
+    @context_matcher(identifier="plan_mode_nb")  # type: ignore[untyped-decorator]
+    def matcher(context: CompletionContext) -> SimpleMatcherResult:
+        line = context.line_with_cursor[: context.cursor_position]
+        typed = _TYPED.fullmatch(line)
+        known = typed is not None and typed["name"] in names
+        words = words_for(line, is_first=context.cursor_line == 0) if known else []
+        return SimpleMatcherResult(
+            completions=[SimpleCompletion(word, type="keyword") for word in words], suppress=bool(words), ordered=True
+        )
 
-    for key in keys:
-        shell.set_hook("complete_command", complete, str_key=key)
-    return lambda: _remove(shell, keys, complete)
+    matchers: list[Any] = shell.Completer.custom_matchers
+    matchers.append(matcher)
 
+    def undo() -> None:
+        if matcher in matchers:
+            matchers.remove(matcher)
 
-def _remove(shell: Any, keys: list[str], complete: Callable[..., Any]) -> None:
-    """IPython has no call for taking a completer out again; it keeps each as a method of the shell."""
-    dispatcher = shell.strdispatchers["complete_command"]
-    for key in keys:
-        chain = dispatcher.strs.get(key)
-        if chain is None:
-            continue
-        chain.chain[:] = [entry for entry in chain.chain if getattr(entry[1], "__func__", None) is not complete]
-        if not chain.chain:
-            del dispatcher.strs[key]
+    return undo

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from plan_mode_nb.agent.attachments import ImageError, image_block
@@ -11,6 +12,25 @@ from plan_mode_nb.exceptions import CommandError
 from plan_mode_nb.log.messages import Block
 
 LARGEST_BYTES = 20_000_000
+
+
+@contextmanager
+def attached(names: Sequence[str], attachments: MutableMapping[str, bytes], is_named: Callable[[str], bool]) -> Iterator[list[Block]]:
+    """The blocks of these files, for a message that is sent meanwhile.
+
+    ``is_named(sha256)``: whether the log names an attachment. One that it does not name afterwards, because the message was refused, is
+    not kept: it would travel into the notebook.
+
+    Raises:
+        CommandError: as :func:`read_images`.
+    """
+    before = set(attachments)
+    try:
+        yield read_images(names, attachments)
+    finally:
+        for digest in set(attachments) - before:
+            if not is_named(digest):
+                del attachments[digest]
 
 
 def read_images(names: Sequence[str], attachments: MutableMapping[str, bytes]) -> list[Block]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from plan_mode_nb.agent.commands import Command
@@ -11,10 +12,11 @@ from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.exceptions import CommandError, PlanModeError
 from plan_mode_nb.hosts.kernel import completion, verbatim
 from plan_mode_nb.hosts.kernel.host import KernelHost, message_blocks
-from plan_mode_nb.hosts.kernel.image_files import read_images
+from plan_mode_nb.hosts.kernel.image_files import attached
 from plan_mode_nb.hosts.kernel.line_options import parse
 from plan_mode_nb.hosts.kernel.refusals import one_line
 from plan_mode_nb.hosts.kernel.session_magic import SESSION_HELP, run_session
+from plan_mode_nb.log.messages import Block
 
 AGENT_HELP = """Say something to the notebook's agent: one turn. Plan mode stays as it is.
 
@@ -33,7 +35,7 @@ def install_magics(shell: Any, host: KernelHost) -> Undo:
     cells: dict[str, Magic] = {command.name: _command_cell(host, command) for command in registered if command.images}
     lines |= {"agent": _agent_line(host), "session": _session_line(host)}
     cells["agent"] = _agent_cell(host)
-    undos: list[Undo] = [verbatim.install(shell, [*cells, "agent"]), completion.install(shell, host, list(lines))]
+    undos: list[Undo] = [verbatim.install(shell, [*cells, "agent"]), completion.install(shell, list(lines))]
     for kind, magics in (("line", lines), ("cell", cells)):
         for name, magic in magics.items():
             shell.register_magic_function(magic, kind, name)
@@ -81,8 +83,8 @@ def _command_cell(host: KernelHost, command: Command) -> Magic:
     @_magic(command.name, command.help or command.description)
     def cell(text: str, body: str) -> None:
         options = parse(command.name, text, named_agents=False)
-        images = read_images(options.images, host.composition.seams.attachments)
-        result = host.command(command.name, body.strip("\n"), images=images, literal=True)
+        with _images(host, options.images) as images:
+            result = host.command(command.name, body.strip("\n"), images=images, literal=True)
         if not result.turn:
             print(result.text)
 
@@ -103,12 +105,20 @@ def _agent_cell(host: KernelHost) -> Magic:
     @_magic("agent", AGENT_HELP)
     def cell(text: str, body: str) -> None:
         options = parse("agent", text, named_agents=True)
-        blocks = message_blocks(body.strip(), read_images(options.images, host.composition.seams.attachments))
-        if not blocks:
-            raise CommandError("say something to the agent: write the message on the lines below %%agent")
-        host.message(blocks, agent=options.agent)
+        with _images(host, options.images) as images:
+            blocks = message_blocks(body.strip(), images)
+            if not blocks:
+                raise CommandError("say something to the agent: write the message on the lines below %%agent")
+            host.message(blocks, agent=options.agent)
 
     return cell
+
+
+def _images(host: KernelHost, files: Sequence[str]) -> AbstractContextManager[list[Block]]:
+    def is_named(digest: str) -> bool:
+        return any(digest in line for session in host.agents.sessions.values() for line in session.lines)
+
+    return attached(files, host.composition.seams.attachments, is_named)
 
 
 def _session_line(host: KernelHost) -> Magic:

@@ -1,20 +1,24 @@
-"""``%plan MESSAGE`` takes its line as it stands.
+"""``%plan MESSAGE`` takes its line as it stands, and ``%%plan`` may stand alone.
 
 IPython would expand ``{x}`` and ``$x``, read a final ``?`` as a call for help and a final ``\\`` as a continued line. A message is none of
-that, so a token transformer with the first word takes the line; only ``%plan?`` and ``%plan??`` stay what they are.
+that, so a token transformer with the first word takes the line; only ``%plan?`` and ``%plan??`` stay what they are. A cell magic without
+a body IPython would refuse before ours is called; ours may have images to send, or a better sentence to say.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from tokenize import DEDENT, ENCODING, INDENT, TokenInfo
 from typing import Any
 
 from IPython.core.inputtransformer2 import TokenTransformBase
 
+from plan_mode_nb.agent.registry import Undo, undo_all
+
 _LINE = re.compile(r"(?P<indent>\s*)%(?P<name>\w+)(?P<rest>.*)")
 _HELP = re.compile(r"\s*\?{1,2}\s*")
+_ALONE = re.compile(r"\s*%%(?P<name>\w+)(?![\w?])[^\n]*\n?\s*")
 _SILENT = {INDENT, DEDENT, ENCODING}
 
 
@@ -52,14 +56,28 @@ def transformer(names: Sequence[str]) -> type[TokenTransformBase]:
     return Verbatim
 
 
-def install(shell: Any, names: Sequence[str]) -> Any:
-    """Put the transformer in place; returns the undo."""
-    transformers: list[Any] = shell.input_transformer_manager.token_transformers
-    ours = transformer(names)
-    transformers.append(ours)
+def with_a_body(names: Sequence[str]) -> Callable[[list[str]], list[str]]:
+    """A clean-up of a cell's lines that gives the cell magics of these names an empty line where they have no body."""
+    wanted = frozenset(names)
+
+    def clean_up(lines: list[str]) -> list[str]:
+        alone = _ALONE.fullmatch("".join(lines))
+        return [*lines, "\n"] if alone and alone["name"] in wanted else lines
+
+    return clean_up
+
+
+def install(shell: Any, names: Sequence[str]) -> Undo:
+    """Put both in place, the latter ahead of IPython's own; returns the undo."""
+    manager = shell.input_transformer_manager
+    return undo_all([_entered(manager.token_transformers, transformer(names)), _entered(manager.cleanup_transforms, with_a_body(names), 0)])
+
+
+def _entered(transforms: list[Any], ours: Any, place: int | None = None) -> Undo:
+    transforms.insert(len(transforms) if place is None else place, ours)
 
     def undo() -> None:
-        if ours in transformers:
-            transformers.remove(ours)
+        if ours in transforms:
+            transforms.remove(ours)
 
     return undo
