@@ -2,7 +2,8 @@
 
 ::
 
-    metadata["plan_mode_nb"]                      = {"format": 1, "agents": {name: id}, "sessions": {id: header}, "stripped"?: [id]}
+    metadata["plan_mode_nb"]                      = {"format": 1, "agents": {name: id}, "sessions": {id: header},
+                                                     "chosen"?: {name: count}, "stripped"?: [id]}
     metadata["plan_mode_nb/<id>/<start>"]         = [line, ...]      start: seq of the first line, 7 digits
     metadata["plan_mode_nb/attachments/<sha256>"] = base64
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from plan_mode_nb.document.document import Document, StoredSession, Unread
 from plan_mode_nb.exceptions import FormatError
@@ -29,6 +30,11 @@ _ATTACHMENT_KEY: Final = re.compile(rf"{KEY}/attachments/(?P<sha>[0-9a-f]{{64}})
 def is_ours(key: str) -> bool:
     """Whether a metadata key belongs to this package."""
     return key == KEY or key.startswith(f"{KEY}/")
+
+
+def is_count(value: object) -> TypeGuard[int]:
+    """Whether a value says how often a name was sent to another session."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53
 
 
 def chunk_key(session_id: str, start: int) -> str:
@@ -78,7 +84,7 @@ def _locked(ours: Mapping[str, Any]) -> str:
         if isinstance(version, int) and version > FORMAT:
             return f"a newer version wrote this notebook's sessions (format {version}); upgrade plan_mode_nb to read and write them"
         return f"the notebook's metadata entry {KEY!r} names no format that is known, so it is left alone; repair or remove it"
-    for name, kind in (("agents", Mapping), ("sessions", Mapping), ("stripped", list)):
+    for name, kind in (("agents", Mapping), ("sessions", Mapping), ("chosen", Mapping), ("stripped", list)):
         if not isinstance(index.get(name, kind() if kind is list else {}), kind):
             return f"{name!r} in the notebook's metadata entry {KEY!r} is damaged, so it is left alone; repair or remove it"
     return ""
@@ -105,10 +111,12 @@ class _Reader:
         headers = {each: value for each, value in self.index.get("sessions", {}).items() if not gone.is_stripped(each)}
         for session_id in [*headers, *(each for each in self.chunks if each not in headers and not gone.is_stripped(each))]:
             self._read(session_id, headers)
-        known = {"format", "agents", "sessions", "stripped"}
-        agents = self.index.get("agents", {})
+        known = {"format", "agents", "sessions", "chosen", "stripped"}
+        named = self.index.get("agents", {})
+        agents = {name: target for name, target in named.items() if isinstance(target, str) and not gone.is_stripped(target)}
         return Document(
-            agents={name: target for name, target in agents.items() if isinstance(target, str) and not gone.is_stripped(target)},
+            agents=agents,
+            chosen={name: count for name, count in self.index.get("chosen", {}).items() if name in agents and is_count(count)},
             sessions=self.sessions,
             attachments=self.attachments,
             stripped=self.stripped,
@@ -173,6 +181,7 @@ def write_metadata(document: Document, metadata: Mapping[str, Any]) -> dict[str,
             "format": FORMAT,
             "agents": dict(sorted(document.agents.items())),
             "sessions": {**{each: session.header_json() for each, session in sorted(sessions.items())}, **headers},
+            **({"chosen": dict(sorted(document.chosen.items()))} if document.chosen else {}),
             **({"stripped": sorted(document.stripped)} if document.stripped else {}),
             **index,
         }

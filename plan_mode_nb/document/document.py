@@ -40,8 +40,9 @@ class Unread:
 class Document:
     """Every session of one notebook.
 
-    ``agents``: name -> session id. ``attachments``: sha256 -> base64. ``stripped``: ids that never return. ``problems``: one sentence for
-    each thing that was not understood. ``locked``: why nothing of ours may be written into this notebook ("" when it may).
+    ``agents``: name -> session id. ``chosen``: how often each name was sent to another session; missing is 0. ``attachments``: sha256 ->
+    base64. ``stripped``: ids that never return. ``problems``: one sentence for each thing that was not understood. ``locked``: why nothing
+    of ours may be written into this notebook ("" when it may).
     """
 
     agents: Mapping[str, str] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class Document:
     attachments: Mapping[str, str] = field(default_factory=dict)
     stripped: frozenset[str] = frozenset()
     unread: Unread = field(default_factory=Unread)
+    chosen: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     locked: str = ""
 

@@ -1,7 +1,8 @@
 """The output carrier: a turn's cell output holds its events, for front ends that carry the log nowhere else (log.md, Who writes it).
 
-One output holds ``{format, agent?, session: header, start, events: [line, ...], attachments?}``; ``start`` is the seq of its first event. A
-session's pieces lie in several cells, in any order, doubled where a cell was copied; together they give it back as far as they reach.
+One output holds ``{format, agent?, chosen?, session: header, start, events: [line, ...], attachments?}``; ``start`` is the seq of its first
+event. A session's pieces lie in several cells, in any order, doubled where a cell was copied; together they give it back as far as they
+reach.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from plan_mode_nb.document.chunks import FORMAT
+from plan_mode_nb.document.chunks import FORMAT, is_count
 from plan_mode_nb.document.document import Document, StoredSession, one_session
 from plan_mode_nb.document.reconcile import merge_documents
 from plan_mode_nb.exceptions import FormatError
@@ -20,12 +21,20 @@ EVENTS_MIME: Final = "application/vnd.plan-mode-nb.events+json"
 
 
 def events_bundle(
-    header: Header, start: int, lines: Sequence[str], *, agent: str | None = None, attachments: Mapping[str, str] | None = None
+    header: Header,
+    start: int,
+    lines: Sequence[str],
+    *,
+    agent: str | None = None,
+    chosen: int = 0,
+    attachments: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """What a cell's output carries: the lines from ``start`` on, and the attachments (sha256 -> base64) that they name."""
     bundle: dict[str, Any] = {"format": FORMAT, "session": header.to_json(), "start": start, "events": list(lines)}
     if agent is not None:
         bundle["agent"] = agent
+    if chosen:
+        bundle["chosen"] = chosen
     return {**bundle, "attachments": dict(attachments)} if attachments else bundle
 
 
@@ -41,7 +50,9 @@ def read_outputs(cells: Iterable[Mapping[str, Any]]) -> Document:
             continue
         pieces.setdefault(header.id, []).append((header, start, lines))
         agent, attachments = bundle.get("agent"), bundle.get("attachments", {})
-        documents.append(Document(agents={agent: header.id} if isinstance(agent, str) else {}, attachments=attachments))
+        agents = {agent: header.id} if isinstance(agent, str) else {}
+        chosen = {name: bundle["chosen"] for name in agents if is_count(bundle.get("chosen"))}
+        documents.append(Document(agents=agents, chosen=chosen, attachments=attachments))
     for each in pieces.values():
         documents.extend(_joined(each))
     return merge_documents(*documents)

@@ -84,8 +84,10 @@ def merge_documents(*documents: Document) -> Document:
     )
     sessions, unread = _beside_unread(_merged_sessions(open_ones, gone), unread)
     problems = tuple(dict.fromkeys(problem for each in documents for problem in each.problems))
+    agents, chosen = _merged_agents(open_ones, sessions, gone)
     return Document(
-        agents=_merged_agents(open_ones, sessions, gone),
+        agents=agents,
+        chosen=chosen,
         sessions=sessions,
         attachments=_union(each.attachments for each in open_ones),
         stripped=gone.stripped,
@@ -93,6 +95,13 @@ def merge_documents(*documents: Document) -> Document:
         problems=problems,
         locked=next((each.locked for each in documents if each.locked), ""),
     )
+
+
+def with_agents(document: Document, agents: Mapping[str, str]) -> Document:
+    """The document with these names sent to these sessions, in force against every copy of it as it was."""
+    moved = {name for name, target in agents.items() if name in document.agents and document.agents[name] != target}
+    chosen = {**document.chosen, **{name: document.chosen.get(name, 0) + 1 for name in moved}}
+    return replace(document, agents={**document.agents, **agents}, chosen=chosen)
 
 
 def holds(document: Document, session: StoredSession) -> bool:
@@ -151,13 +160,19 @@ def _holds(session: StoredSession, key: str, value: Any) -> bool:
     return isinstance(value, list) and list(session.lines[start : start + len(value)]) == value
 
 
-def _merged_agents(documents: Sequence[Document], sessions: Mapping[str, StoredSession], gone: Document) -> dict[str, str]:
-    """Each name goes to the session with the later ``createdAt``, on a tie to the smaller id (definitions.md)."""
-    agents: dict[str, str] = {}
-    for name, target in ((name, target) for each in documents for name, target in each.agents.items()):
-        if not gone.is_stripped(target):
-            agents[name] = min(agents.get(name, target), target, key=lambda session_id: (-_created(sessions, session_id), session_id))
-    return dict(sorted(agents.items()))
+def _merged_agents(
+    documents: Sequence[Document], sessions: Mapping[str, StoredSession], gone: Document
+) -> tuple[dict[str, str], dict[str, int]]:
+    """A name goes to the session that it was sent to after more choices, then to the one with the later ``createdAt``, then to the smaller
+    id; and how many choices that were."""
+    best: dict[str, tuple[int, int, str]] = {}
+    for each in documents:
+        for name, target in each.agents.items():
+            if not gone.is_stripped(target):
+                rank = (-each.chosen.get(name, 0), -_created(sessions, target), target)
+                best[name] = min(best.get(name, rank), rank)
+    ranked = sorted(best.items())
+    return {name: target for name, (_, _, target) in ranked}, {name: -count for name, (count, _, _) in ranked if count}
 
 
 def _created(sessions: Mapping[str, StoredSession], session_id: str) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from plan_mode_nb.agent.approval import ApprovalProvider
@@ -108,6 +109,13 @@ class FrontEnd(Protocol):
 
     def sink(self, name: str, session: Session) -> Sink | None:
         """Where the new lines of an agent's session go before they count; on the agent thread. None: in memory only."""
+
+    @property
+    def notebook(self) -> Path | None:
+        """The notebook's file as far as it is known; None in a shell without one."""
+
+    def moved(self, before: str, now: str) -> None:
+        """The notebook was renamed; both paths as the server has them."""
 
     def kept_in(self, session: Session) -> str:
         """Where that is, in words for a person."""

@@ -104,8 +104,25 @@ test('attachments are written once, under their digest only', () => {
 test('a stripped session never returns, at any position', () => {
   const index = { format: 1, agents: {}, sessions: {}, stripped: ['s'] };
   const log = new NotebookLog(memory({ plan_mode_nb: index }));
-  for (const start of [0, 40]) assert.deepEqual(log.append(message(start, events.slice(start))), { diverged: 0 });
+  const gone = { diverged: 0, stripped: true };
+  for (const start of [0, 40]) assert.deepEqual(log.append(message(start, events.slice(start))), gone);
+  const fork = { session: 's~1~0123456789ab', prev: chained('s~1~0123456789ab', []) };
+  assert.deepEqual(log.append(message(0, events, [], fork)), gone);
   assert.deepEqual([...log.store.entries], [['plan_mode_nb', index]]);
+});
+
+test('an append of no event moves a name, unless it was sent elsewhere more often than the kernel knows', () => {
+  const log = new NotebookLog(memory());
+  log.append(message(0, events));
+  const moved = count => message(120, [], events, { agents: { main: 't' }, chosen: { main: count } });
+  assert.deepEqual(log.append(moved(2)), { length: 120 });
+  const { agents, chosen } = log.store.get('plan_mode_nb');
+  assert.deepEqual([agents, chosen], [{ main: 't' }, { main: 2 }]);
+  log.append({ ...moved(1), agents: { main: 'u' } });
+  log.append(message(120, [], events));
+  assert.deepEqual(log.store.get('plan_mode_nb').agents, { main: 't' });
+  log.append({ ...moved(2), agents: { main: 'u' } });
+  assert.deepEqual(log.store.get('plan_mode_nb').agents, { main: 'u' });
 });
 
 test('a refused append touches nothing, the index included', () => {
@@ -134,6 +151,8 @@ const wrong = [
   { format: 1, agents: {}, sessions: [] },
   { format: 1, agents: {}, sessions: { s: 'x' } },
   { format: 1, agents: {}, sessions: {}, stripped: 's' },
+  { format: 1, agents: {}, sessions: {}, chosen: [] },
+  { format: 1, agents: {}, sessions: {}, chosen: { main: 'x' } },
   { format: 1, agents: {}, sessions: {}, stripped: [1] }
 ];
 for (const index of wrong)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plan_mode_nb.document.chain import Chain, chained
 from plan_mode_nb.document.chunks import read_metadata, write_metadata
 from plan_mode_nb.document.document import Document, StoredSession
-from plan_mode_nb.document.reconcile import common_prefix, merge_documents, reconcile
+from plan_mode_nb.document.reconcile import common_prefix, merge_documents, reconcile, with_agents
 from plan_mode_nb.log.events import Header, SessionId
 
 LINES = st.lists(st.sampled_from(["a", "b", "c"]), max_size=6)
@@ -25,14 +25,16 @@ def stored(id: str, lines: list[str], created_at: int = 1) -> StoredSession:
 def documents(draw: st.DrawFn) -> Document:
     sessions = {id: stored(id, lines, draw(st.integers(0, 2))) for id, lines in draw(st.dictionaries(IDS, LINES)).items()}
     agents = draw(st.dictionaries(st.sampled_from(["main", "other"]), st.sampled_from([*sessions] or ["s"])))
+    chosen = {name: draw(st.integers(1, 2)) for name in agents if draw(st.booleans())}
     attachments = draw(st.dictionaries(st.sampled_from(["0" * 64, "1" * 64]), st.sampled_from(["x", "y"])))
     gone = frozenset(draw(st.sets(IDS, max_size=1))) if not draw(st.integers(0, 3)) else frozenset()
-    return Document(agents=agents, sessions=sessions, attachments=attachments, stripped=gone)
+    kept = {name: count for name, count in chosen.items() if not Document(stripped=gone).is_stripped(agents[name])}
+    return Document(agents=agents, chosen=kept, sessions=sessions, attachments=attachments, stripped=gone)
 
 
 def everything(document: Document) -> object:
     sessions = {id: (session.header, list(session.lines)) for id, session in document.sessions.items()}
-    return dict(document.agents), sessions, dict(document.attachments), document.stripped
+    return dict(document.agents), dict(document.chosen), sessions, dict(document.attachments), document.stripped
 
 
 def prefixes(document: Document) -> set[tuple[str, ...]]:
@@ -101,6 +103,17 @@ def test_a_diverged_copy_that_saves_as_it_grows_makes_one_fork(base: list[str], 
 def test_a_merge_survives_being_written_and_read(a: Document, b: Document) -> None:
     merged = merge_documents(a, b)
     assert everything(read_metadata(write_metadata(merged, {}))) == everything(merged)
+
+
+@settings(max_examples=200, deadline=None)
+@given(a=documents(), b=documents(), agent=st.sampled_from(["main", "other"]), target=IDS)
+def test_a_choice_is_in_force_against_every_older_copy(a: Document, b: Document, agent: str, target: str) -> None:
+    before = merge_documents(a, b)
+    if target in before.sessions and agent in before.agents:
+        after = with_agents(before, {agent: target})
+        for merged in (merge_documents(after, a, b), merge_documents(before, after)):
+            assert merged.agents[agent] == target
+            assert everything(merged) == everything(merge_documents(after, merged))
 
 
 @settings(max_examples=200, deadline=None)

@@ -11,6 +11,7 @@ import typer
 from msgspec import UNSET
 
 from plan_mode_nb.document.document import Document, StoredSession
+from plan_mode_nb.document.reconcile import with_agents
 from plan_mode_nb.exceptions import FormatError, StoreError
 from plan_mode_nb.hosts.cli.reading import open_session
 from plan_mode_nb.log.session import Session
@@ -90,7 +91,8 @@ def _added(opened: Session, document: Document, notebook: Path, *, is_journal: b
         raise FormatError(f"{notebook.name} holds session {opened.id} already; import into another notebook to keep both")
     sessions = {**document.sessions, opened.id: StoredSession(opened.header, list(opened.lines))}
     is_child = opened.header.origin is not UNSET
-    return replace(document, sessions=sessions, agents=document.agents if is_child else {**document.agents, "main": opened.id})
+    added = replace(document, sessions=sessions)
+    return added if is_child else with_agents(added, {"main": opened.id})
 
 
 def _goes_on(there: StoredSession, opened: Session) -> bool:

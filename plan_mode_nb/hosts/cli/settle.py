@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 
 from plan_mode_nb.document.document import Document
-from plan_mode_nb.document.reconcile import holds, merge_documents
+from plan_mode_nb.document.reconcile import holds, merge_documents, with_agents
 from plan_mode_nb.store.journal import JournalFile, journal_folder, journals_for
 from plan_mode_nb.store.journal import journals as found
 from plan_mode_nb.store.merging import merge_journals
@@ -18,7 +17,7 @@ from plan_mode_nb.store.notebook import load_document, save_document
 def gather(on_disk: Document, received: Document, journals: Collection[JournalFile]) -> Document:
     """Everything of one notebook. Its agents are those that the kernel named last: it knows who goes on with which session."""
     merged = merge_journals(merge_documents(on_disk, received), journals)
-    return replace(merged, agents={**merged.agents, **received.agents})
+    return with_agents(merged, received.agents)
 
 
 def journals_of(folder: Path, notebook: Path, kernels: Collection[str], sessions: Collection[str]) -> list[JournalFile]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from plan_mode_nb.agent.seams import random_id
 from plan_mode_nb.document.document import Document, StoredSession, decoded_images
@@ -37,6 +37,7 @@ class Agents:
         self._new_id = new_id
         self._stored: Mapping[str, StoredSession] = {}
         self._names: dict[str, str] = {}
+        self._chosen: dict[str, int] = {}
         self.by_name: dict[str, LoopAgent] = {}
         self.problems: list[str] = []
         self.restored: dict[str, int] = {}
@@ -49,6 +50,7 @@ class Agents:
         self.problems.extend(document.problems)
         self._stored = document.sessions
         self._names = dict(document.agents)
+        self._chosen = dict(document.chosen)
         self.images = decoded_images(document.attachments)
         self._composition.seams.attachments.update(self.images)
         self.get("main")
@@ -114,6 +116,18 @@ class Agents:
         return {name: agent.session.id for name, agent in self.by_name.items()}
 
     @property
+    def chosen(self) -> dict[str, int]:
+        """How often each of these names was sent to another session than the one before; missing is 0."""
+        return {name: self._chosen[name] for name in self.by_name if self._chosen.get(name)}
+
+    def strip(self, sessions: Collection[str]) -> list[LoopAgent]:
+        """These sessions were removed from the notebook for good: their agents begin new ones, which are returned."""
+        self._stored = {id: stored for id, stored in self._stored.items() if id not in sessions}
+        renewed = [self.start_new(name) for name, agent in list(self.by_name.items()) if agent.session.id in sessions]
+        self._stored = {id: stored for id, stored in self._stored.items() if id not in sessions}
+        return renewed
+
+    @property
     def stored_ids(self) -> list[str]:
         """Every session that the notebook is known to hold, live ones included."""
         return list(dict.fromkeys([*self._stored, *self.sessions]))
@@ -146,6 +160,9 @@ class Agents:
 
     def _take(self, name: str, session: Session, *, reopened: bool) -> LoopAgent:
         composition = self._composition
+        if self._names.get(name, session.id) != session.id:
+            self._chosen[name] = self._chosen.get(name, 0) + 1
+        self._names[name] = session.id
         session.sink = self._make_sink(name, session)
         agent = LoopAgent(name, session, composition.seams, composition.model, composition.loop_config, reopened=reopened)
         self.by_name[name] = agent

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,6 +29,9 @@ class CarrierHost(Protocol):
     def agent_sessions(self) -> Mapping[str, str]:
         """Agent name -> session id, for the document's index."""
 
+    def agent_choices(self) -> Mapping[str, int]:
+        """Agent name -> how often it was sent to another session."""
+
     def images(self) -> Mapping[str, str]:
         """Attachment id -> base64."""
 
@@ -37,6 +40,9 @@ class CarrierHost(Protocol):
 
     def on_select(self, active: bool) -> None:
         """A chip or palette selected plan mode, or left it."""
+
+    def on_renamed(self, before: str, now: str) -> None:
+        """The notebook has another path, as the server has it."""
 
     def on_page(self) -> None:
         """A page said hello, or a fetch ended: what was waited for may be there now."""
@@ -50,6 +56,11 @@ class Page:
     path: str
     session: str
     length: int
+
+
+def _place(path: str) -> str:
+    """A server's path without the drive's name that collaboration puts before it (``RTC:``)."""
+    return path.partition(":")[2] or path
 
 
 @dataclass
@@ -72,7 +83,8 @@ class Carrier:
         self._host = host
         self._outbox = Outbox()
         self._pieces = Pieces()
-        self._home: str | None = None
+        self.home: str | None = None
+        self.notebook: str | None = None
         self._n = 0
         self.pages: dict[str, Page] = {}
         self.fetch: Fetch | None = None
@@ -105,14 +117,22 @@ class Carrier:
         self._pieces.cell_begins(getattr(info, "cell_id", None))
         header = self._shell.parent_header.get("header", {})
         if header.get("msg_type") == "execute_request":
-            self._home = header.get("session")
+            self.home = header.get("session")
 
     @property
     def page(self) -> Page | None:
-        """The page that writes: the one that ran the last cell, else the last that said hello."""
-        if self._home in self.pages:
-            return self.pages[self._home]
-        return next(reversed(self.pages.values()), None)
+        """The page that writes: the one that ran the last cell, else the last that said hello; of the kernel's notebook in any case."""
+        mine = {client: page for client, page in self.pages.items() if self.is_of_notebook(page)}
+        return mine.get(self.home or "") or next(reversed(mine.values()), None)
+
+    def is_of_notebook(self, page: Page) -> bool:
+        """Whether a page shows the notebook that this kernel writes to; any does while that is open."""
+        return self.notebook is None or _place(page.path) == _place(self.notebook)
+
+    @property
+    def stripped(self) -> Collection[str]:
+        """Ids of sessions that a page refused because they were stripped."""
+        return self._outbox.stripped
 
     def send(self, message: Mapping[str, Any]) -> None:
         """To every page; those that are not named in ``to`` ignore it."""
@@ -124,15 +144,19 @@ class Carrier:
         if page is None and not self._one_way:
             return
         message = self._next(page.client if page is not None else "")
+        if message is not None and page is not None and self.notebook is None:
+            self.notebook = page.path
         while message is not None:
-            self.send({**message, "agents": dict(self._host.agent_sessions())})
+            self.send(message)
             if not self._one_way:
                 return
             self._outbox.acknowledge({**message, "length": message["start"] + len(message["events"])})
             message = self._next("")
 
     def _next(self, to: str) -> dict[str, Any] | None:
-        return self._outbox.next_append(self._host.sessions_to_carry(), to, time.monotonic(), self._host.images())
+        chosen = dict(self._host.agent_choices())
+        names = {"agents": dict(self._host.agent_sessions()), **({"chosen": chosen} if chosen else {})}
+        return self._outbox.next_append(self._host.sessions_to_carry(), to, time.monotonic(), self._host.images(), names)
 
     @property
     def is_settled(self) -> bool:
@@ -146,7 +170,8 @@ class Carrier:
         """
         if self.page is not None:
             return {}
-        return self._pieces.take(name, session, cell, self._host.images(), runs_once=self._one_way)
+        chosen = self._host.agent_choices().get(name, 0)
+        return self._pieces.take(name, session, cell, self._host.images(), chosen=chosen, runs_once=self._one_way)
 
     def give_up(self) -> None:
         """The page did not answer: it is gone (closed, reloaded). A reloaded one says hello again."""
@@ -185,8 +210,13 @@ class Carrier:
         page = Page(
             client, str(data.get("path", "")), session if isinstance(session, str) else "", length if isinstance(length, int) else 0
         )
-        self.pages.pop(client, None)
+        before = self.pages.pop(client, None)
         self.pages[client] = page
+        if before is not None and before.path != page.path and self.notebook is not None and self.is_of_notebook(before):
+            self.notebook = page.path  # renamed, or saved as another file: the log follows the notebook that is open
+            self._host.on_renamed(before.path, page.path)
+        if not self.is_of_notebook(page):
+            return
         ours = self._host.sessions_to_carry().get(page.session)
         if ours is not None:
             self._outbox.page_holds(page.session, min(page.length, len(ours)))
@@ -204,8 +234,11 @@ class Carrier:
         self._host.on_page()
         self.kick()
 
-    def _on_select(self, _client: str, data: dict[str, Any]) -> None:
-        if isinstance(data.get("active"), bool):
+    def _on_select(self, client: str, data: dict[str, Any]) -> None:
+        page = self.pages.get(client)
+        if page is not None and not self.is_of_notebook(page):
+            self._host.push_plans()
+        elif isinstance(data.get("active"), bool):
             self._host.on_select(data["active"])
             self.kick()
 

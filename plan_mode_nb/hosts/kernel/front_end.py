@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plan_mode_nb.document.document import Document
@@ -44,12 +45,22 @@ class CellFrontEnd:
         """The notebook file and the journals that belong to it. What an open page holds comes by the carrier."""
         from plan_mode_nb.store.journal import journal_folder
 
-        shell = self._host.shell
-        return sources.from_disk(sources.notebook_path(shell), journal_folder(create=False), kernel_id(shell))
+        return sources.from_disk(self.notebook, journal_folder(create=False), kernel_id(self._host.shell))
 
     def sink(self, name: str, session: Session) -> Sink:
         """The session's journal in this kernel."""
         return self._journals.make(name, session)
+
+    @property
+    def notebook(self) -> Path | None:
+        """Where it was when the kernel began, or where it was moved to since."""
+        return self._journals.notebook
+
+    def moved(self, before: str, now: str) -> None:
+        """The journals record the new path, where both sides see one disk."""
+        path = self.notebook
+        if path is not None and path.as_posix().endswith(f"/{before}"):
+            self._journals.moved(Path(path.as_posix().removesuffix(before) + now))
 
     def kept_in(self, session: Session) -> str:
         """The notebook of the page that writes, and the journal."""

@@ -159,6 +159,10 @@ class KernelHost:
         """Agent name -> session id."""
         return self.agents.names
 
+    def agent_choices(self) -> Mapping[str, int]:
+        """Agent name -> how often it was sent to another session."""
+        return self.agents.chosen
+
     def images(self) -> Mapping[str, str]:
         """Attachments that the notebook does not have from before, as base64 by sha256."""
         kept, there = self.composition.seams.attachments, self.agents.images
@@ -167,6 +171,10 @@ class KernelHost:
     def on_select(self, active: bool) -> None:
         """From a page. Before the log was found again it waits for that."""
         self.restore.then(lambda: self.select(active))
+
+    def on_renamed(self, before: str, now: str) -> None:
+        """The notebook has another path."""
+        self.front_end.moved(before, now)
 
     def on_page(self) -> None:
         """A page said something that was waited for."""

@@ -16,11 +16,17 @@ class Journals:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
+        self._moved: Path | None = None
         self._journals: dict[str, Journal] = {}
+
+    @property
+    def notebook(self) -> Path | None:
+        """The notebook's file, as far as this kernel knows it."""
+        return self._moved or sources.notebook_path(self._shell)
 
     def make(self, name: str, session: Session) -> Sink:
         """The sink of a session: its journal in this kernel. ``name``: the agent whose session it is."""
-        path = sources.notebook_path(self._shell)
+        path = self.notebook
         notebook = None if path is None else str(path)
         journal = Journal(
             journal_folder(create=False),
@@ -36,6 +42,7 @@ class Journals:
 
     def moved(self, notebook: Path) -> None:
         """The notebook has another path now; the journals record it."""
+        self._moved = notebook
         for journal in self._journals.values():
             journal.moved(str(notebook))
 

@@ -20,12 +20,14 @@ PATIENCE_S = 1.0
 
 @dataclass(frozen=True)
 class InFlight:
-    """The append that waits for its ack: its number, its session, the page it went to, and when (seconds of the caller's clock)."""
+    """The append that waits for its ack: its number, its session, the page it went to, when (seconds of the caller's clock), and the names
+    that went along."""
 
     n: int
     session: str
     to: str
     at: float
+    names: Mapping[str, Any]
 
 
 class Outbox:
@@ -37,6 +39,8 @@ class Outbox:
         self._diverged: set[str] = set()
         self._sent_images: set[str] = set()
         self._n = 0
+        self._told: Mapping[str, Any] | None = None
+        self.stripped: set[str] = set()
         self.in_flight: InFlight | None = None
 
     def is_settled(self, sessions: Mapping[str, Session]) -> bool:
@@ -48,6 +52,7 @@ class Outbox:
         self._acked[session] = length
         self._diverged.discard(session)
         self._sent_images.clear()
+        self._told = None
         self.in_flight = None
 
     def acknowledge(self, answer: Mapping[str, Any]) -> bool:
@@ -58,35 +63,41 @@ class Outbox:
         self.in_flight = None
         if "diverged" in answer:
             self._diverged.add(flight.session)
+            if answer.get("stripped") is True:
+                self.stripped.add(flight.session)
         elif isinstance(answer.get("want"), int):
             self._acked[flight.session] = answer["want"]
         elif isinstance(answer.get("length"), int):
             self._acked[flight.session] = answer["length"]
+            self._told = flight.names
         return True
 
     def has_diverged(self, session: str) -> bool:
         """Whether the page holds another continuation of this session."""
         return session in self._diverged
 
-    def next_append(self, sessions: Mapping[str, Session], to: str, now: float, images: Mapping[str, str]) -> dict[str, Any] | None:
+    def next_append(
+        self, sessions: Mapping[str, Session], to: str, now: float, images: Mapping[str, str], names: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
         """The next append for page ``to``, or None: nothing to send, or one waits for its answer still.
 
-        ``images``: attachment id -> base64; each is sent with the first append that leaves here.
+        ``images``: attachment id -> base64; each is sent with the first append that leaves here. ``names``: the entries of the index, sent
+        with every append, and by themselves (an append of no event) when a name goes to another session without any.
         """
         if self.in_flight is not None and self.in_flight.to == to and now - self.in_flight.at < PATIENCE_S:
             return None
         for id, session in sessions.items():
             start = self._acked.get(id, 0)
-            if id in self._diverged or start >= len(session.lines):
+            if id in self._diverged or (start >= len(session.lines) and self._told == names):
                 continue
             self._n += 1
-            self.in_flight = InFlight(self._n, id, to, now)
+            self.in_flight = InFlight(self._n, id, to, now, names)
             events = _batch(session.lines, start)
             new = {sha: data for sha, data in images.items() if sha not in self._sent_images}
             self._sent_images.update(new)
             message = {"op": "append", "n": self._n, "to": to, "session": id, "start": start, "events": events}
             message |= {"prev": self._chain(session, start), "header": session.header.to_json()}
-            return {**message, "attachments": new} if new else message
+            return {**message, **names, "attachments": new} if new else {**message, **names}
         return None
 
     def _chain(self, session: Session, start: int) -> str:

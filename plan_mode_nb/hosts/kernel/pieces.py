@@ -21,7 +21,9 @@ class Pieces:
         for session, start in self._in_cells.pop(cell or "", {}).items():
             self._next[session] = min(self._next.get(session, 0), start)
 
-    def take(self, agent: str, session: Session, cell: str | None, images: Mapping[str, str], *, runs_once: bool = False) -> dict[str, Any]:
+    def take(
+        self, agent: str, session: Session, cell: str | None, images: Mapping[str, str], *, chosen: int = 0, runs_once: bool = False
+    ) -> dict[str, Any]:
         """The entry for the turn's output: everything from the first line that no output holds. Empty when there is nothing.
 
         Without a cell id nobody knows which piece a cell that runs again takes with it, so each output carries the whole session; unless
@@ -35,4 +37,4 @@ class Pieces:
         if cell is not None:
             self._in_cells.setdefault(cell, {}).setdefault(session.id, start)
         named = {sha: data for sha, data in images.items() if any(sha in line for line in lines)}
-        return {EVENTS_MIME: events_bundle(session.header, start, lines, agent=agent, attachments=named)}
+        return {EVENTS_MIME: events_bundle(session.header, start, lines, agent=agent, chosen=chosen, attachments=named)}

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from plan_mode_nb.document.document import Document
 from plan_mode_nb.document.reconcile import merge_documents
+from plan_mode_nb.exceptions import HostError
 from plan_mode_nb.hosts.kernel import sources
+from plan_mode_nb.hosts.kernel.attached import Attachment
 from plan_mode_nb.hosts.kernel.interrupts import InterruptGate
 from plan_mode_nb.hosts.kernel.pump import Wake, pump_for
+from plan_mode_nb.hosts.kernel.refusals import one_line
+from plan_mode_nb.hosts.kernel.tombstones import Tombstones
 from plan_mode_nb.hosts.kernel.turn import active_turn
 
 if TYPE_CHECKING:
@@ -24,11 +28,29 @@ REMOTE_HELLO_S = 1.5
 FETCH_S = 30.0
 
 
+class Known:
+    """Satisfies attached.Known."""
+
+    def __init__(self, host: KernelHost) -> None:
+        self._host = host
+
+    def sessions(self) -> Collection[str]:
+        """Those that the pages get."""
+        return self._host.sessions_to_carry().keys()
+
+    def is_moved(self) -> bool:
+        """Whether the file is gone from where it was."""
+        path = self._host.front_end.notebook
+        return path is not None and not path.exists()
+
+
 class Restore:
     """Opens ``host.agents`` with everything that can be found. Headless runs start a new session: running twice must not double it."""
 
     def __init__(self, host: KernelHost) -> None:
         self._host = host
+        self._attachment = Attachment(host.carrier, Known(host)) if host.carrier is not None else None
+        self._tombstones = Tombstones()
         self._waiting: list[Callable[[], None]] = []
 
     @property
@@ -36,8 +58,16 @@ class Restore:
         return getattr(self._host.shell, "kernel", None)
 
     def before_use(self) -> None:
-        """Open the agents if they are not: from a magic, on the main thread. Waits for an open page, within bounds."""
+        """Open the agents if they are not: from a magic, on the main thread. Waits for an open page, within bounds.
+
+        Raises:
+            HostError: the cell stands in another notebook than the one that this kernel writes to.
+        """
+        if active_turn(self._host.shell) is not None:
+            return
         if self._host.agents.is_open:
+            self._check_notebook()
+            self._obey_tombstones()
             return
         kernel = self._kernel
         if not self._host.led.carries:
@@ -50,6 +80,7 @@ class Restore:
             self._open(Document())
             return
         self._pump_until(lambda: self._host.carrier is None or bool(self._host.carrier.pages), self._patience())
+        self._check_notebook()
         self._start_fetch()
         self._pump_until(self._is_fetched, FETCH_S)
         self._open(self._found())
@@ -71,8 +102,24 @@ class Restore:
         if self._is_fetched():
             self._open(self._found())
 
+    def _check_notebook(self) -> None:
+        if self._attachment is not None:
+            try:
+                self._attachment.check(self._pump_until)
+            except HostError as error:
+                raise one_line(error) from None
+
+    def _obey_tombstones(self) -> None:
+        host, agents = self._host, self._host.agents
+        answered = host.carrier.stripped if host.carrier is not None else ()
+        gone = self._tombstones.gone(list(agents.sessions), answered, host.front_end.notebook)
+        if gone:
+            for agent in host.on_agent(lambda: agents.strip(gone)):
+                host.watch(agent)
+            agents.problems.append("the conversation was removed from this notebook (strip); a new one begins")
+
     def _patience(self) -> float:
-        path = sources.notebook_path(self._host.shell)
+        path = self._host.front_end.notebook
         return HELLO_S if path is not None and path.exists() else REMOTE_HELLO_S
 
     def _start_fetch(self) -> None:

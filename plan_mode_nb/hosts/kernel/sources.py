@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plan_mode_nb.document.chunks import KEY, read_metadata
+from plan_mode_nb.document.chunks import KEY, is_count, read_metadata
 from plan_mode_nb.document.document import Document, StoredSession, one_session
 from plan_mode_nb.document.outputs import read_outputs
 from plan_mode_nb.document.reconcile import merge_documents
@@ -53,13 +53,18 @@ def from_disk(path: Path | None, journal_folder: Path, kernel_id: str) -> Docume
 
 
 def from_page(session: str, lines: Sequence[str], index: Mapping[str, Any] | None) -> Document:
-    """What a page sent of its session; empty where its index does not fit."""
+    """What a page sent of its session, and its tombstones; empty where its index does not fit."""
+    listed = (index or {}).get("stripped")
+    gone = Document(stripped=frozenset(each for each in listed if isinstance(each, str)) if isinstance(listed, list) else frozenset())
     sessions = (index or {}).get("sessions")
     header = sessions.get(session) if isinstance(sessions, Mapping) else None
     if not lines or header is None:
-        return Document()
+        return gone
     try:
         read = read_header(header)
     except FormatError as error:
         return Document(problems=(f"the open notebook's {KEY!r} metadata cannot be read ({error}); it was left as it is",))
-    return one_session(StoredSession(read, list(lines), dict(header)), agent="main")
+    named, counted = (index or {}).get("agents"), (index or {}).get("chosen")
+    agents = {name: id for name, id in named.items() if id == session} if isinstance(named, Mapping) else {"main": session}
+    chosen = {name: counted[name] for name in agents if isinstance(counted, Mapping) and is_count(counted.get(name))}
+    return replace(gone, agents=agents, chosen=chosen, sessions={session: StoredSession(read, list(lines), dict(header))})

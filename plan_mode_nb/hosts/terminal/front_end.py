@@ -47,6 +47,14 @@ class TerminalFrontEnd:
         """The agent's file."""
         return self._files.sink(name, session)
 
+    @property
+    def notebook(self) -> None:
+        """A terminal has none."""
+        return None
+
+    def moved(self, before: str, now: str) -> None:
+        """Nothing is named by a notebook here."""
+
     def kept_in(self, session: Session) -> str:
         """That file."""
         return self._files.where(session)

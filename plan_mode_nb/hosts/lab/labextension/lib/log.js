@@ -7,7 +7,8 @@ import { sha256 } from './sha256.js';
  * Where metadata entries live; `get` returns a copy, `set` replaces one entry.
  * @typedef {{ get(key: string): any, set(key: string, value: any): void }} Store
  * @typedef {{ active: boolean, pending: boolean | null }} PlanState
- * @typedef {{ length: number } | { want: number } | { diverged: number }} Answer exactly one of the three
+ * @typedef {{ length: number } | { want: number } | { diverged: number, stripped?: true }} Answer exactly one of the
+ *   three; `stripped`: this session was removed for good
  * @typedef {{ start: number, lines: string[] }} Chunk
  */
 

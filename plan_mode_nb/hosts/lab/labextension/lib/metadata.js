@@ -7,10 +7,10 @@ import { LONGEST, ROOT, SessionLog, chunkKey, foldPlan, unplanned } from './log.
 /**
  * @typedef {import('./log.js').Store} Store
  * @typedef {import('./log.js').Answer} Answer
- * @typedef {{ format: 1, agents: Record<string, string>, sessions: Record<string, object>, stripped?: string[] }}
- *   Index
+ * @typedef {{ format: 1, agents: Record<string, string>, sessions: Record<string, object>, chosen?: Record<string,
+ *   number>, stripped?: string[] }} Index
  * @typedef {{ session: string, start: number, events: string[], prev: string, header: object, agents: Record<string,
- *   string>, attachments?: Record<string, string> }} Append
+ *   string>, chosen?: Record<string, number>, attachments?: Record<string, string> }} Append
  */
 
 /** @param {string} sha hex digest of the bytes */
@@ -30,6 +30,9 @@ const isId = id =>
 /** @param {unknown} value @returns {value is number} */
 const isPosition = value => Number.isSafeInteger(value) && Number(value) >= 0;
 
+/** How often a name was sent to another session. @param {unknown} value @returns {value is Record<string, number>} */
+const isCounts = value => isObject(value) && Object.values(value).every(isPosition);
+
 /** @param {unknown} value @returns {value is Index} */
 export function isIndex(value) {
   return (
@@ -38,6 +41,7 @@ export function isIndex(value) {
     isTexts(value.agents) &&
     isObject(value.sessions) &&
     Object.values(value.sessions).every(isObject) &&
+    (value.chosen === undefined || isCounts(value.chosen)) &&
     (value.stripped === undefined ||
       (Array.isArray(value.stripped) && value.stripped.every(id => typeof id === 'string')))
   );
@@ -60,8 +64,24 @@ export function isAppend(data) {
     data.events.every((/** @type {unknown} */ line) => typeof line === 'string') &&
     isObject(data.header) &&
     isTexts(data.agents) &&
+    (data.chosen === undefined || isCounts(data.chosen)) &&
     (data.attachments === undefined || isTexts(data.attachments))
   );
+}
+
+/** Whether a session, or the one that it was forked from when copies diverged, was stripped.
+ * @param {Index} index @param {string} session */
+const isStripped = (index, session) => !!index.stripped?.some(id => session === id || session.startsWith(`${id}~`));
+
+/** The names as the kernel has them, but for one that was sent elsewhere more often than it knows.
+ * @param {Index} index @param {Append} data */
+function nameAgents(index, { agents, chosen = {} }) {
+  for (const [name, session] of Object.entries(agents)) {
+    const count = chosen[name] ?? 0;
+    if ((index.chosen?.[name] ?? 0) > count) continue;
+    index.agents[name] = session;
+    if (count) index.chosen = { ...index.chosen, [name]: count };
+  }
 }
 
 /** Every session of one notebook's metadata, and the answers to the kernel's messages. */
@@ -119,12 +139,13 @@ export class NotebookLog {
     const found = this.store.get(ROOT);
     const index = found === undefined ? { format: 1, agents: {}, sessions: {} } : found;
     // 0: nothing of this session may stand here, whatever its length.
-    if (!isIndex(index) || index.stripped?.includes(data.session)) return { diverged: 0 };
+    if (!isIndex(index)) return { diverged: 0 };
+    if (isStripped(index, data.session)) return { diverged: 0, stripped: true };
     const { answer, writes } = this.of(data.session).plan(data.start, data.events, data.prev);
     if (!('length' in answer)) return answer;
     const known = JSON.stringify(index);
     if (!Object.hasOwn(index.sessions, data.session)) index.sessions[data.session] = data.header;
-    Object.assign(index.agents, data.agents);
+    nameAgents(index, data);
     this.transact(() => {
       for (const [sha, base64] of Object.entries(data.attachments ?? {}))
         if (/^[0-9a-f]{64}$/.test(sha) && this.store.get(attachmentKey(sha)) === undefined)
