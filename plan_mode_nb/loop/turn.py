@@ -80,7 +80,8 @@ async def run_turn(agent: LoopAgent, cell: dict[str, Any] | None) -> TurnEnd:
         reason, sentence = _failed(f"{type(error).__name__}: {error}", "UNKNOWN")
     finally:
         steps = _close(agent, turn, reason)
-    return TurnEnd(turn, steps, reason, sentence)
+    redactions = agent.seams.redactions
+    return TurnEnd(turn, steps, redactions.json(reason), redactions.text(sentence))
 
 
 def _failed(message: str, code: str) -> tuple[dict[str, Any], str]:
@@ -96,7 +97,7 @@ def _close(agent: LoopAgent, turn: int, reason: dict[str, Any]) -> int:
     session, place = agent.session, agent.session.place
     closing = closers(session.events)
     try:
-        session.append(*closing[:-1], draft("turn/end", {"turn": turn, "reason": reason}))
+        session.append(*closing[:-1], draft("turn/end", {"turn": turn, "reason": agent.seams.redactions.json(reason)}))
     except StoreError:
         session.owe(closing, time=session.events[-1].time)
         raise

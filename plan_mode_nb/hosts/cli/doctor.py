@@ -28,6 +28,7 @@ def _findings() -> Iterator[Finding]:
     yield from installed.packages()
     yield from installed.front_ends()
     yield from installed.config_files([Path(each) for each in jupyter_config_path()])
+    yield running.sandbox()
     finding, name = running.kernel()
     yield finding
     if name is not None:

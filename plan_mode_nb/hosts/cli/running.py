@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -64,6 +65,16 @@ def _run(client: Any, code: str) -> tuple[str, str]:
 
 def _text(literal: str) -> str:
     return str(ast.literal_eval(literal)) if literal else ""
+
+
+def sandbox() -> Finding:
+    """What confines the agent's commands on this machine; it is tried out."""
+    from plan_mode_nb.compose import enforced
+
+    found = enforced()
+    said = f"enforcement {found.enforcement}: {found.sentence}"
+    # Elsewhere nothing that could be installed would help.
+    return fix("sandbox", said) if found.enforcement == "none" and sys.platform == "linux" else ok("sandbox", said)
 
 
 def model(name: str, environ: Mapping[str, str]) -> Iterator[Finding]:

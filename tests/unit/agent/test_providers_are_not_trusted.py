@@ -11,6 +11,8 @@ import pytest
 
 from plan_mode_nb.agent.approval import Approvals, Decided
 from plan_mode_nb.agent.questions import Answer, Asked, Option, Question, QuestionRequest, Reply
+from plan_mode_nb.exceptions import InvariantError
+from plan_mode_nb.log.vocabulary import draft
 from plan_mode_nb.testing.workbench import Workbench
 
 ASK = Question("q", "Which?", (Option("A", "first"), Option("B")))
@@ -135,11 +137,11 @@ def test_an_approval_provider_that_fails_denies_and_both_sides_are_logged(provid
     """Everything but allowed-once denies; nobody is taken for having pressed Stop."""
 
     async def main() -> None:
-        bench = Workbench()
+        bench = in_a_turn()
         bench.seams.approvals.provide(Provider(provide))
         decided = await bench.seams.approvals.decide(bench.agent, "python", "x = 1", reason="unconfined", call_id="c")
         assert (decided.outcome, decided.by) == ("unavailable", "policy")
-        asked, given = bench.events()
+        asked, given = bench.events("approval/asked", "approval/decided")
         assert asked.data == {"id": "id-1", "toolName": "python", "reason": "unconfined", "callId": "c"}
         assert given.data == {"id": "id-1", "outcome": "unavailable", "by": "policy"}
 
@@ -157,7 +159,7 @@ def test_a_stopped_approval_is_logged_as_cancelled() -> None:
             await asyncio.Event().wait()
             raise AssertionError
 
-        bench, approvals = Workbench(), Approvals(lambda: "a")
+        bench, approvals = in_a_turn(), Approvals(lambda: "a")
         approvals.provide(Provider(provide))
         deciding = asyncio.ensure_future(approvals.decide(bench.agent, "python", "x", reason="r"))
         await asyncio.wait_for(shown.wait(), 10)
@@ -167,3 +169,23 @@ def test_a_stopped_approval_is_logged_as_cancelled() -> None:
         assert bench.events("approval/decided")[0].data == {"id": "a", "outcome": "cancelled", "by": "person"}
 
     asyncio.run(main())
+
+
+def test_an_approval_is_asked_for_inside_a_turn_only() -> None:
+    """It belongs to a call; between turns the log refuses it, and nobody is asked."""
+
+    async def main() -> None:
+        bench, asked = Workbench(), []
+        bench.seams.approvals.provide(Provider(lambda request: asked.append(request)))
+        with pytest.raises(InvariantError, match="outside any turn"):
+            await bench.seams.approvals.decide(bench.agent, "python", "x = 1", reason="unconfined")
+        assert (asked, len(bench.session)) == ([], 0)
+
+    asyncio.run(main())
+
+
+def in_a_turn() -> Workbench:
+    """An agent with an open turn."""
+    bench = Workbench()
+    bench.session.append(draft("turn/start", {"turn": 1}))
+    return bench

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from plan_mode_nb.agent.questions import Answer, Asked, Option, Question, QuestionRequest, Questions, Reply
+from plan_mode_nb.log.vocabulary import draft
 from plan_mode_nb.testing.workbench import Workbench
 
 ASK = Question("q", "Which?", (Option("A", "first"), Option("B")))
@@ -89,6 +90,7 @@ def test_nobody_to_ask_fails_at_once_with_the_way_out() -> None:
         assert reply.outcome == "unavailable"
         assert reply.by == "policy"
         assert reply.reason == "nobody is here to answer; run this cell in a live notebook, or replay a recording"
+        bench.session.append(draft("turn/start", {"turn": 1}))
         decided = await bench.seams.approvals.decide(bench.agent, "python", "1", reason="r")
         assert (decided.outcome, decided.by) == ("unavailable", "policy")
 

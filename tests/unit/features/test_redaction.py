@@ -14,10 +14,11 @@ import pytest
 from plan_mode_nb.agent.model import Finish, ReasoningDelta, TextDelta, ToolCallDelta
 from plan_mode_nb.agent.redact import GrowingText, Redactions, before_last_token
 from plan_mode_nb.agent.secret_names import looks_secret, secret_values
+from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.features import redaction, todo
 from plan_mode_nb.features.redaction import Redactor
 from plan_mode_nb.loop.redacted import RedactedChunks
-from plan_mode_nb.models.script import call, say
+from plan_mode_nb.models.script import call, fail, say
 from plan_mode_nb.testing.workbench import Workbench
 
 VALUE = "hunter2-hunter2"
@@ -262,3 +263,11 @@ def test_installed_twice_is_refused_and_taken_out_it_is_gone() -> None:
         redaction.install(bench.seams, ENV)
     undo()
     assert bench.seams.redactions.text(VALUE) == VALUE
+
+
+def test_a_failure_that_quotes_a_key_is_logged_and_said_without_it() -> None:
+    """A provider's own words may hold the key that it was sent."""
+    bench = Workbench(fail(ModelError(f"the key {VALUE} is not known", code="AUTH")), install=[lambda seams: redaction.install(seams, ENV)])
+    end = asyncio.run(bench.ask("go"))
+    assert end.sentence == f"the key {MARK} is not known"
+    assert VALUE not in "\n".join(bench.session.lines) + repr(end)

@@ -8,6 +8,7 @@ from typing import Any
 from plan_mode_nb.agent.approval import ApprovalRequest, Decided
 from plan_mode_nb.agent.questions import Answer, Questions, Reply
 from plan_mode_nb.log.events import Event
+from plan_mode_nb.log.vocabulary import draft
 from plan_mode_nb.replay.answers import RecordedAnswers, RecordedApprovals
 from plan_mode_nb.testing.approvals import ScriptedApprovals
 from plan_mode_nb.testing.questions import ScriptedAnswers, a_question, a_question_request, dismiss, pick
@@ -105,6 +106,7 @@ def test_what_people_answered_through_the_seam_is_answered_again() -> None:
 def test_approvals_are_decided_again_in_order() -> None:
     async def body() -> None:
         bench = Workbench()
+        bench.session.append(draft("turn/start", {"turn": 1}))
         bench.seams.approvals.provide(ScriptedApprovals(["allowed-once", "rejected"]))
         for tool in ("python", "bash"):
             await bench.seams.approvals.decide(bench.agent, tool, "x = 1", reason="it writes")
