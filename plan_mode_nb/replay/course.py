@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from plan_mode_nb.agent.commands import CommandCall
 from plan_mode_nb.agent.model import Request
+from plan_mode_nb.folds.context import CONTEXT
 from plan_mode_nb.folds.header import HEADER
 from plan_mode_nb.folds.history import HISTORY
 from plan_mode_nb.log.events import Draft, Event
@@ -65,7 +66,7 @@ class Course(Compared):
         self._cut: Cut | None = None
         self._answers: list[RecordedAnswer] = []
         self._asked = 0
-        self._header, self._history = _Growing(HEADER), _Growing(HISTORY)
+        self._header, self._history, self._context = _Growing(HEADER), _Growing(HISTORY), _Growing(CONTEXT)
 
     # -- parts
 
@@ -198,6 +199,14 @@ class Course(Compared):
             return config
         header = self._header.at(self.recorded, self.place)
         return RECORDING if header is None else header["config"]
+
+    @property
+    def context_window(self) -> int | None:
+        """The recorded one for the request that comes next."""
+        ahead = self.recorded[self.place : self.place + 2] if self.difference is None else ()
+        said = next((event.data for event in ahead if event.type == "request/context"), None)
+        window = self._context.at(self.recorded, self.place).window if said is None else said.get("contextWindow")
+        return window if isinstance(window, int) else None
 
     def next_answer(self, request: Request) -> RecordedAnswer:
         """What the model answered to the request that is made now.

@@ -10,7 +10,10 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from plan_mode_nb.document.chunks import read_metadata
 from plan_mode_nb.document.document import Document, StoredSession
+from plan_mode_nb.document.outputs import read_outputs
+from plan_mode_nb.document.reconcile import merge_documents
 from plan_mode_nb.exceptions import LogError
 from plan_mode_nb.log.codec import decode_all
 from plan_mode_nb.log.events import Event
@@ -134,9 +137,10 @@ class Matching:
         return "\n  ".join([f"{name} and its recording do not fit: run the notebook again with `plan-mode-nb record {name}`", *listed])
 
 
-def match(notebook: Mapping[str, Any], document: Document) -> Matching:
-    """Match the cells of a notebook with what its sessions recorded. Nothing is run."""
+def match(notebook: Mapping[str, Any]) -> Matching:
+    """Match the cells of a notebook's JSON with what its sessions recorded, in its metadata or its outputs. Nothing is run."""
     cells = code_cells(notebook)
+    document = merge_documents(read_metadata(notebook["metadata"]), read_outputs(notebook["cells"]))
     sessions, unread = read_sessions(document)
     recorded = [Place(id, part) for id, session in sessions.items() for part in session.parts]
     created = {id: session.stored.header.created_at for id, session in sessions.items()}

@@ -7,11 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from plan_mode_nb.document.outputs import EVENTS_MIME
 from plan_mode_nb.replay.compare import short_diff
 
-SKIPPED: Final = frozenset(
-    {"image/png", "image/jpeg", "application/vnd.jupyter.widget-view+json", "application/vnd.plan-mode-nb.events+json"}
-)
+SKIPPED: Final = frozenset({"image/png", "image/jpeg", "application/vnd.jupyter.widget-view+json", EVENTS_MIME})
 Output = Mapping[str, Any]
 
 

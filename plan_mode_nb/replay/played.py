@@ -45,6 +45,11 @@ class PlayedModel:
         """As recorded."""
         return self._course.model_config
 
+    async def context_window(self) -> int | None:
+        """As recorded."""
+        await self._course.feed()
+        return self._course.context_window
+
     async def stream(self, request: Request) -> AsyncIterator[Chunk]:
         """The recorded answer.
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from plan_mode_nb.document.outputs import EVENTS_MIME
 from plan_mode_nb.replay.environment import MODE, NOTEBOOK, REPORT, SANITIZE
 
 if TYPE_CHECKING:
     from plan_mode_nb.replay.matching import Matching, NotebookCell
 
-EVENTS_MIME: Final = "application/vnd.plan-mode-nb.events+json"
 _FILES: Final = pytest.StashKey[dict[Path, "ReplayedFile | None"]]()
 
 
@@ -95,7 +95,6 @@ def _replayed(item: pytest.Item) -> ReplayedFile | None:
 
 
 def _read(path: Path) -> ReplayedFile | None:
-    from plan_mode_nb.document.chunks import read_metadata
     from plan_mode_nb.exceptions import PlanModeError
     from plan_mode_nb.replay.matching import match
     from plan_mode_nb.store.notebook import read_notebook
@@ -104,7 +103,7 @@ def _read(path: Path) -> ReplayedFile | None:
         notebook = read_notebook(path)
     except PlanModeError:
         return None  # nbval says what is wrong with the file
-    matching = match(notebook, read_metadata(notebook["metadata"]))
+    matching = match(notebook)
     if not matching.is_recorded and not matching.unread:
         return None
     handle, name = tempfile.mkstemp(prefix="plan-mode-nb-replay-", suffix=".jsonl")
@@ -120,7 +119,7 @@ def _adjust(item: Any, replayed: ReplayedFile) -> None:
     parts = [place.part for place in replayed.matching.by_cell.get(cell.code, ())]
     if cell.failed and any(not part.ended_well for part in parts):
         item.options["check_exception"] = True
-    if cell.shows_session or cell.is_volatile or any(part.is_cut for part in parts):
+    if cell.shows_session or any(part.is_cut for part in parts):
         item.options["check"] = False
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plan_mode_nb.document.chunks import read_metadata
 from plan_mode_nb.exceptions import ReplayError
 from plan_mode_nb.hosts.cli.carrier import Received
 from plan_mode_nb.hosts.cli.cells import Cells
@@ -39,7 +38,7 @@ def replay_notebook(path: Path, mode: Mode, *, timeout: int | None, kernel: str 
     """
     path = path.absolute()
     notebook = read_notebook(path)
-    matching = match(notebook, read_metadata(notebook["metadata"]))
+    matching = match(notebook)
     if not matching.is_recorded:
         raise ReplayError(f"{path.name} carries no recorded turn; run it in Jupyter or with plan-mode-nb run first")
     problem = matching.problem(path.name)
@@ -106,7 +105,7 @@ def _cell_difference(
         said = str(error["evalue"])
         return said if said.startswith("cell ") else f"{cell}: {error['ename']}: {said}"
     parts = [place.part for place in matching.by_cell.get(cell.code, ())]
-    if cell.shows_session or cell.is_volatile or any(part.is_cut for part in parts) or saved.get("execution_count") is None:
+    if cell.shows_session or any(part.is_cut for part in parts) or saved.get("execution_count") is None:
         return ""
     difference = output_difference(saved.get("outputs", ()), now, sanitize)
     return f"{cell}: {difference}" if difference else ""

@@ -169,8 +169,7 @@ def read(path: Path) -> tuple[Mapping[str, Any], Matching]:
     Raises:
         StoreError, FormatError: it cannot be read.
     """
-    from plan_mode_nb.document.chunks import read_metadata
     from plan_mode_nb.store.notebook import read_notebook
 
     notebook = read_notebook(path)
-    return notebook, match(notebook, read_metadata(notebook["metadata"]))
+    return notebook, match(notebook)
