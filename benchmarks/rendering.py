@@ -1,0 +1,41 @@
+"""``render_ms``: a plan of 2 kB, 200 kB and 1 MB as the bundle that stays in the notebook."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from benchmarks.measuring import interleaved, rounded
+from plan_mode_nb.render.cards import plan_card
+
+SIZES = (2_000, 200_000, 1_000_000)
+PART = """## Step {number}
+
+Read `table_{number}` and **join** it on [the key](https://example.org/keys):
+
+1. Look for duplicates.
+2. Keep the *last* one.
+
+| column | type | missing |
+|---|---|---|
+| id | int64 | 0 |
+| name | object | 12 |
+
+```python
+frame = frame.drop_duplicates("id", keep="last")
+```
+
+"""
+
+
+def a_plan(size: int) -> str:
+    """A plan of this many bytes."""
+    parts = [PART.format(number=number) for number in range(size // len(PART) + 1)]
+    return ("# Clean the tables\n\n" + "".join(parts))[:size]
+
+
+def measure() -> dict[str, Any]:
+    """``{"render_ms": {bytes: ms}}``."""
+    plan_card(a_plan(2_000), "approved")
+    seconds = interleaved([partial(plan_card, a_plan(size), "approved") for size in SIZES], 5)
+    return {"render_ms": {str(size): rounded(each * 1e3) for size, each in zip(SIZES, seconds, strict=True)}}
