@@ -94,8 +94,8 @@ def without_nbdime(folder: Path) -> Path:
     """A folder for PYTHONPATH in which nbdime, wherever it is installed, is not found."""
     hidden = folder / "hidden"
     hidden.mkdir()
-    code = "import importlib.util as u\nfind = u.find_spec\nu.find_spec = lambda name, *more: None if name == 'nbdime' else find(name, *more)\n"
-    (hidden / "sitecustomize.py").write_text(code)
+    hide = "u.find_spec = lambda name, *more: None if name == 'nbdime' else find(name, *more)"
+    (hidden / "sitecustomize.py").write_text(f"import importlib.util as u\nfind = u.find_spec\n{hide}\n")
     return hidden
 
 
