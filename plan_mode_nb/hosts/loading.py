@@ -31,6 +31,10 @@ def load(shell: Any) -> None:
 
 def _leader(environ: Mapping[str, str]) -> Any:
     """Who leads the turns of a kernel, by the environment alone: what a notebook holds never switches a replay on."""
+    from plan_mode_nb.replay.environment import MODE
+
+    if MODE not in environ:
+        return None
     from plan_mode_nb.hosts.kernel import rerecording, strict
 
     if strict.is_asked_for(environ):

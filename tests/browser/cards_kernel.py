@@ -9,7 +9,8 @@ from IPython import get_ipython
 from IPython.display import display
 
 from plan_mode_nb.hosts.kernel import thread
-from plan_mode_nb.hosts.kernel.cards import Act, Card
+from plan_mode_nb.hosts.kernel.cards import Act
+from plan_mode_nb.hosts.kernel.cards.card import Card
 from plan_mode_nb.hosts.kernel.turn import CellTurn
 from plan_mode_nb.render.markdown import to_html
 

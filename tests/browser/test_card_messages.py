@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import traitlets
 
-from plan_mode_nb.hosts.kernel.cards import Act, Card, CardKind, read_act
+from plan_mode_nb.hosts.kernel.cards import Act, CardKind, read_act
+from plan_mode_nb.hosts.kernel.cards.card import Card
 
 ANSWER = {"kind": "answer", "answers": [{"id": "a", "selected": ["Approve"]}, {"id": "b", "selected": [], "custom": "  as typed\n"}]}
 ACTS: dict[CardKind, list[dict[str, Any]]] = {

@@ -10,7 +10,7 @@ from cards_kernel import PLAN, PREVIEW, QUESTIONS, REVIEW
 from playwright.sync_api import Browser
 from test_cards import CONTRAST
 
-from plan_mode_nb.hosts.kernel.cards import Card
+from plan_mode_nb.hosts.kernel.cards.card import Card
 from plan_mode_nb.render.markdown import to_html
 
 pytestmark = pytest.mark.browser

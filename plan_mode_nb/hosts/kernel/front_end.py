@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from plan_mode_nb.document.document import Document
 from plan_mode_nb.hosts.front_end import People
 from plan_mode_nb.hosts.kernel import sources
-from plan_mode_nb.hosts.kernel.display import TurnDisplay
 from plan_mode_nb.hosts.kernel.journals import Journals, kernel_id
 from plan_mode_nb.hosts.kernel.providers import CardProvider
 from plan_mode_nb.log.session import Session, Sink
 from plan_mode_nb.loop.agent import LoopAgent
 
 if TYPE_CHECKING:
+    from plan_mode_nb.hosts.kernel.display import TurnDisplay
     from plan_mode_nb.hosts.kernel.host import KernelHost
 
 
@@ -33,6 +33,8 @@ class CellFrontEnd:
 
     def display(self, agent: LoopAgent) -> TurnDisplay:
         """The outputs of the cell that runs; cards appear among them."""
+        from plan_mode_nb.hosts.kernel.display import TurnDisplay
+
         display = TurnDisplay(self._host, agent)
         self._cards.surface = display
         return display

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from plan_mode_nb.agent.approval import ApprovalRequest
 from plan_mode_nb.agent.questions import Question, QuestionRequest
 from plan_mode_nb.folds.plan import REVIEW_INTENT, PlanState
-from plan_mode_nb.hosts.kernel.cards.acts import Act
-from plan_mode_nb.hosts.kernel.cards.card import Card
+from plan_mode_nb.hosts.kernel.cards.acts import Act, CardKind
 from plan_mode_nb.render.cards import plan_title
 from plan_mode_nb.render.diff import plan_diff_html
 from plan_mode_nb.render.markdown import to_html
+
+if TYPE_CHECKING:
+    from plan_mode_nb.hosts.kernel.cards.card import Card
 
 OnAct = Callable[[Act], object]
 
 
 def controls(state: PlanState, on_act: OnAct) -> Card:
     """Stop, the plan toggle and steering, for as long as the turn runs."""
-    return Card("controls", on_act=on_act, plan={"active": state.active, "pending": state.pending})
+    return _card("controls", on_act=on_act, plan={"active": state.active, "pending": state.pending})
 
 
 def question(request: QuestionRequest, previous: str | None, on_act: OnAct) -> Card:
@@ -30,7 +32,7 @@ def question(request: QuestionRequest, previous: str | None, on_act: OnAct) -> C
     first = request.questions[0]
     if len(request.questions) == 1 and first.intent is not None and first.intent.get("kind") == REVIEW_INTENT and first.detail is not None:
         changes = "" if previous is None else plan_diff_html(previous, first.detail)
-        return Card(
+        return _card(
             "review",
             on_act=on_act,
             title=plan_title(first.detail),
@@ -40,12 +42,19 @@ def question(request: QuestionRequest, previous: str | None, on_act: OnAct) -> C
             diff_html=changes,
             questions=asked,
         )
-    return Card("question", on_act=on_act, title=first.header or "Question", questions=asked)
+    return _card("question", on_act=on_act, title=first.header or "Question", questions=asked)
 
 
 def approval(request: ApprovalRequest, on_act: OnAct) -> Card:
     """What would run, exactly, and why it needs the person."""
-    return Card("approval", on_act=on_act, tool=request.tool, preview=request.preview, reason=request.reason)
+    return _card("approval", on_act=on_act, tool=request.tool, preview=request.preview, reason=request.reason)
+
+
+def _card(kind: CardKind, **content: Any) -> Card:
+    # The widget library is a quarter of what loading the extension would cost, and the first turn is early enough.
+    from plan_mode_nb.hosts.kernel.cards.card import Card
+
+    return Card(kind, **content)
 
 
 def _json(question: Question) -> dict[str, Any]:
