@@ -26,7 +26,7 @@ from plan_mode_nb.hosts.kernel.restore import Restore
 from plan_mode_nb.hosts.kernel.shell import KernelShell
 from plan_mode_nb.hosts.kernel.turn import CellTurn, active_turn
 from plan_mode_nb.log.events import SessionId
-from plan_mode_nb.log.messages import Block, Message, text_block, user_message
+from plan_mode_nb.log.messages import Block, Message, user_message
 from plan_mode_nb.log.session import Session, Sink
 from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.loop.turn import TurnEnd
@@ -59,28 +59,26 @@ class KernelHost:
         self._unwatch: dict[str, Callable[[], None]] = {}
         self._acked: asyncio.Event | None = None
         self._display: TurnDisplay | None = None
+        self._at_the_end: Callable[[], None] = lambda: None
         shell.configurables.extend([self.settings.agent, self.settings.plan_mode])
         self.carrier = Carrier(shell, self) if getattr(shell, "kernel", None) is not None and self.led.carries else None
         self.restore = Restore(self)
 
     def close(self) -> None:
-        """Undo everything; the log stays where it is."""
+        """Undo everything; the log stays where it is. A turn that runs goes on to its end without the plugins, and is then let go of."""
         if self.carrier is not None:
             self.carrier.close()
+            self.carrier = None
         self.cell.close()
         for configurable in (self.settings.agent, self.settings.plan_mode):
             if configurable in self.shell.configurables:
                 self.shell.configurables.remove(configurable)
         for undo in self._unwatch.values():
             undo()
-        self.composition.close()
+        self._on_agent(self.composition.close)
+        self._at_the_end = self._let_go
         if active_turn(self.shell) is None:
-            self._on_agent(self.agents.dispose)
-            self._on_agent(self.composition.aclose)
-            thread.drop(self.shell)
-            own_loop.drop(self.shell)
-        self.led.close()
-        self.front_end.close()
+            self._at_the_end()
 
     # -- what magics, chip and cards call
 
@@ -207,6 +205,14 @@ class KernelHost:
         self._on_agent(lambda: target.inbox.followup(message))
         self._turn(target)
 
+    def _let_go(self) -> None:
+        self._on_agent(self.agents.dispose)
+        self._on_agent(self.composition.aclose)
+        thread.drop(self.shell)
+        own_loop.drop(self.shell)
+        self.led.close()
+        self.front_end.close()
+
     def _refuse_turn(self) -> None:
         refuse_here(self.shell, busy=active_turn(self.shell) is not None)
         header = getattr(self.shell, "parent_header", None) or {}
@@ -258,6 +264,7 @@ class KernelHost:
             while self._after:
                 self._after.popleft()()
             self.led.done(agent)
+            self._at_the_end()
         if end.reason["kind"] not in ("completed", "max-tokens"):
             raise one_line(TurnError(end.sentence))
 
@@ -291,8 +298,3 @@ class KernelHost:
     def _acked_set(self) -> None:
         if self._acked is not None:
             self._acked.set()
-
-
-def message_blocks(text: str, images: Sequence[Block]) -> list[Block]:
-    """Images travel ahead of the text; blank text is left out."""
-    return [*images, *([text_block(text)] if text.strip() else [])]

@@ -11,12 +11,12 @@ from plan_mode_nb.agent.commands import Command
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.exceptions import CommandError, PlanModeError
 from plan_mode_nb.hosts.kernel import completion, verbatim
-from plan_mode_nb.hosts.kernel.host import KernelHost, message_blocks
+from plan_mode_nb.hosts.kernel.host import KernelHost
 from plan_mode_nb.hosts.kernel.image_files import attached
 from plan_mode_nb.hosts.kernel.line_options import parse
 from plan_mode_nb.hosts.kernel.refusals import one_line
 from plan_mode_nb.hosts.kernel.session_magic import SESSION_HELP, run_session
-from plan_mode_nb.log.messages import Block
+from plan_mode_nb.log.messages import Block, text_block
 
 AGENT_HELP = """Say something to the notebook's agent: one turn. Plan mode stays as it is.
 
@@ -96,7 +96,7 @@ def _agent_line(host: KernelHost) -> Magic:
     def line(text: str) -> None:
         if not text.strip():
             raise CommandError("say something to the agent: %agent MESSAGE")
-        host.message(message_blocks(text.strip(), ()))
+        host.message([text_block(text.strip())])
 
     return line
 
@@ -106,7 +106,7 @@ def _agent_cell(host: KernelHost) -> Magic:
     def cell(text: str, body: str) -> None:
         options = parse("agent", text, named_agents=True)
         with _images(host, options.images) as images:
-            blocks = message_blocks(body.strip(), images)
+            blocks = [*images, *([text_block(body.strip())] if body.strip() else [])]
             if not blocks:
                 raise CommandError("say something to the agent: write the message on the lines below %%agent")
             host.message(blocks, agent=options.agent)

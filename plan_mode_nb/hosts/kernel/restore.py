@@ -64,6 +64,8 @@ class Restore:
             HostError: the cell stands in another notebook than the one that this kernel writes to.
         """
         if active_turn(self._host.shell) is not None:
+            if not self._host.agents.is_open:
+                raise HostError("A turn from before the extension was loaded again still runs; wait until its cell has ended.")
             return
         if self._host.agents.is_open:
             self._check_notebook()
@@ -96,7 +98,7 @@ class Restore:
 
     def on_page(self) -> None:
         """A page said hello or sent a part of its log. Opens the agents when somebody waits for them and all is there."""
-        if self._host.agents.is_open or not self._waiting:
+        if self._host.agents.is_open or not self._waiting or active_turn(self._host.shell) is not None:
             return
         self._start_fetch()
         if self._is_fetched():

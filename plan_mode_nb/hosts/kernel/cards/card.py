@@ -80,6 +80,13 @@ class Card(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is untyped h
         self._warned = False
         self.on_msg(self._receive)
 
+    def close(self) -> None:
+        """Close the widget, and the layout that every widget has and ipywidgets would keep open."""
+        layout = self.layout
+        super().close()
+        if layout is not None:
+            layout.close()
+
     @traitlets.validate("title", "note", "tool", "preview", "reason")  # type: ignore[untyped-decorator]
     def _show_what_hides(self, proposal: Any) -> str:
         return visible(proposal["value"])
