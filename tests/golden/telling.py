@@ -17,12 +17,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
 import nbformat
 from kernel.agent_kernel import AgentKernel
 from kernel.driver import Cell
+from msgspec import UNSET
 
 from plan_mode_nb.document.document import Document, StoredSession
 from plan_mode_nb.document.outputs import without_events
+from plan_mode_nb.log.events import Header
 from plan_mode_nb.store.journal import FOLDER, journals
 from plan_mode_nb.store.merging import merge_journals
 from plan_mode_nb.store.notebook import save_document
@@ -98,8 +101,11 @@ class Teller:
         answers: Sequence[ServerStep],
         files: dict[str, bytes] | None = None,
         environment: dict[str, str] | None = None,
+        subfolder: str = "",
     ) -> None:
+        """``subfolder``: where in the scratch folder the notebook stands; names of ``files`` are relative to the scratch folder."""
         self.name = name
+        self._subfolder = subfolder
         self._allow_stdin = True
         self._agent = AgentKernel(sys.executable, answers, config=CONFIG, load=False, environment=environment)
         self._notebook = nbformat.v4.new_notebook()
@@ -107,11 +113,13 @@ class Teller:
         self._notebook.metadata.language_info = {"name": "python"}
         self._images: dict[str, str] = {}
         for file, data in (files or {}).items():
+            (self._agent.folder / file).parent.mkdir(parents=True, exist_ok=True)
             (self._agent.folder / file).write_bytes(data)
+        (self._agent.folder / subfolder).mkdir(exist_ok=True)
         self._enter_folder()
 
     def _enter_folder(self) -> None:
-        self._agent.kernel.must(f"import os as _os; _os.chdir({str(self._agent.folder)!r}); del _os")
+        self._agent.kernel.must(f"import os as _os; _os.chdir({str(self._agent.folder / self._subfolder)!r}); del _os")
 
     @property
     def server(self) -> LoopbackServer:
@@ -175,7 +183,7 @@ class Teller:
     def _document(self, told: Document) -> Document:
         there = str(self._agent.folder)
         sessions = {
-            id: StoredSession(replace_cwd(session.header), [line.replace(there, FOLDER_OF_ADA) for line in session.lines])
+            id: StoredSession(_placed_header(session.header, there), [line.replace(there, FOLDER_OF_ADA) for line in session.lines])
             for id, session in told.sessions.items()
         }
         return replace(told, sessions=sessions, attachments=self._images)
@@ -190,11 +198,9 @@ class Teller:
         self._agent.close()
 
 
-def replace_cwd(header: Any) -> Any:
+def _placed_header(header: Header, folder: str) -> Header:
     """The header as recorded in the folder that stands for all."""
-    import msgspec
-
-    return msgspec.structs.replace(header, cwd=FOLDER_OF_ADA)
+    return header if header.cwd is UNSET else msgspec.structs.replace(header, cwd=header.cwd.replace(folder, FOLDER_OF_ADA))
 
 
 def _placed(value: Any, folder: str) -> Any:
