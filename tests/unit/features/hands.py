@@ -67,18 +67,9 @@ def _text(event: Event) -> str:
     return text
 
 
-def hands(
-    root: Path,
-    *calls: tuple[str, dict[str, Any]],
-    mode: str = "workspace-write",
-    policy: str = "ask",
-    answers: Sequence[ApprovalOutcome] = (),
-    environ: dict[str, str] | None = None,
-    wait: Callable[[], Any] | None = None,
-    network: bool = False,
-) -> Hands:
-    """Run the calls in one turn, a step each."""
-    made = ready(root, *calls, mode=mode, policy=policy, answers=answers, environ=environ, wait=wait, network=network)
+def hands(root: Path, *calls: tuple[str, dict[str, Any]], **how: Any) -> Hands:
+    """Run the calls in one turn, a step each. ``how``: as for `ready`."""
+    made = ready(root, *calls, **how)
     asyncio.run(made.bench.ask("go"))
     return made
 
@@ -93,7 +84,7 @@ def ready(
     wait: Callable[[], Any] | None = None,
     network: bool = False,
 ) -> Hands:
-    """The same, before the turn."""
+    """Everything, before the turn."""
     root.mkdir(exist_ok=True)
     approvals = ScriptedApprovals(answers, wait=wait)
     grounds = sandbox.Grounds(root, home=root.parent / "home", network=network, shown=(Path(sys.prefix), Path(change.__file__).parents[2]))
