@@ -98,7 +98,7 @@ def _display(show: int, lines: Sequence[str]) -> None:
     while data:
         data = data[os.write(show, data) :]
     # A display takes its time; it also spreads the kills over what lies between two effects.
-    time.sleep(0.004 if any(line.startswith(DECIDED) for line in lines) else 0.0003)
+    time.sleep(0.02 if any(line.startswith(DECIDED) for line in lines) else 0.0003)
 
 
 def one_kill(folder: Path, seed: int) -> list[str]:
