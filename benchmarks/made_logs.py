@@ -10,7 +10,7 @@ from plan_mode_nb.document.document import StoredSession, one_session
 from plan_mode_nb.log.events import Draft
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.log.vocabulary import draft
-from plan_mode_nb.store.notebook import Style, with_document
+from plan_mode_nb.store.notebook import with_document
 from plan_mode_nb.testing import logs
 
 TEXT = "The quick brown fox jumps over the lazy dog. " * 4
@@ -57,4 +57,4 @@ def notebook_of(session: Session, path: Path) -> None:
     """Write a notebook that holds the session and nothing else, laid out as Jupyter does."""
     document = one_session(StoredSession(session.header, list(session.lines)), agent="main")
     notebook = {"cells": [], "metadata": with_document({}, document), "nbformat": 4, "nbformat_minor": 5}
-    path.write_text(json.dumps(json.loads(Style().dump(notebook)), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -14,22 +14,23 @@ from plan_mode_nb.folds.todos import TODOS
 from plan_mode_nb.folds.turns import TURNS
 from plan_mode_nb.folds.usage import USAGE
 from plan_mode_nb.log.events import Event, Header
-from plan_mode_nb.log.fold import fold_value
+from plan_mode_nb.log.fold import Fold, fold_values
 
 
 def fold_summary(header: Header, events: Sequence[Event]) -> dict[str, Any]:
     """The object of product.md and definitions.md; keys in their order. ``events`` may be any prefix; no closing events are invented."""
-    plan = fold_value(PLAN, events)
+    folds: Sequence[Fold[Any, Any]] = (PLAN, HISTORY, HEADER, TODOS, APPROVAL_POLICY, SANDBOX_MODE, TURNS, USAGE, OPEN_REVIEWS)
+    plan, history, request, todos, policy, mode, turns, usage, reviews = fold_values(folds, events)
     return {
         "session": header.id,
         "events": len(events),
         "plan": {"active": plan.active, "pending": plan.pending},
-        "messages": list(fold_value(HISTORY, events)),
-        "header": fold_value(HEADER, events),
-        "todos": fold_value(TODOS, events),
-        "approval_policy": fold_value(APPROVAL_POLICY, events),
-        "sandbox_mode": fold_value(SANDBOX_MODE, events),
-        "turns": fold_value(TURNS, events).to_json(),
-        "usage": fold_value(USAGE, events).to_json(),
-        "open_reviews": fold_value(OPEN_REVIEWS, events),
+        "messages": list(history),
+        "header": request,
+        "todos": todos,
+        "approval_policy": policy,
+        "sandbox_mode": mode,
+        "turns": turns.to_json(),
+        "usage": usage.to_json(),
+        "open_reviews": reviews,
     }

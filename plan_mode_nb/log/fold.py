@@ -6,8 +6,8 @@ return the state it was given, and ``value`` must stay valid when later events a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.growing import Events
@@ -49,3 +49,18 @@ def run(fold: Fold[S, V], events: Iterable[Event], state: S | None = None) -> S:
 def fold_value(fold: Fold[S, V], events: Iterable[Event]) -> V:
     """The value of a whole log or any prefix of it."""
     return fold.value(run(fold, events))
+
+
+def fold_values(folds: Sequence[Fold[Any, Any]], events: Events | Sequence[Event]) -> list[Any]:
+    """The values of several folds of a whole log, in the order of ``folds``. Each event is looked at, and decoded, once for all of them."""
+    types: frozenset[str] | None = frozenset()
+    for fold in folds:
+        types = None if types is None or fold.types is None else types | fold.types
+    states = [fold.start() for fold in folds]
+    readers: dict[str, list[int]] = {}
+    for event in events.of(types) if isinstance(events, Events) else events:
+        if event.type not in readers:
+            readers[event.type] = [place for place, fold in enumerate(folds) if fold.types is None or event.type in fold.types]
+        for place in readers[event.type]:
+            states[place] = folds[place].step(states[place], event)
+    return [fold.value(state) for fold, state in zip(folds, states, strict=True)]

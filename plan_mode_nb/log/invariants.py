@@ -10,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import UNSET
+
 from plan_mode_nb.exceptions import FormatError, InvariantError, quoted
 from plan_mode_nb.log.events import Event, Replace
 from plan_mode_nb.log.payloads import check_payload
 from plan_mode_nb.log.surface import apply, check_surface
-from plan_mode_nb.log.vocabulary import KNOWN, RETIRED
+from plan_mode_nb.log.vocabulary import KNOWN, RETIRED, SURFACE
 
 TOOL_NOT_STARTED = "TOOL_NOT_STARTED"
 TOOL_OUTCOME_UNKNOWN = "TOOL_OUTCOME_UNKNOWN"
 _SYNTHETIC = (TOOL_NOT_STARTED, TOOL_OUTCOME_UNKNOWN)
+_MOVES = frozenset({"turn/start", "turn/end", "step/start", "step/end", "tool/call", "tool/result"})
+"""What :func:`moved` looks at: most events of a long log are none of these."""
 TURN_ENCLOSED = frozenset({"todo/write", "request/header", "request/context", "approval/asked", "approval/decided"})
 """What belongs to a turn's work: refused between turns. A selection of plan mode is legal between turns."""
 
@@ -49,8 +53,10 @@ class Trace:
             FormatError, InvariantError: it breaks a rule.
         """
         _check(event, self.nodes, earlier)
-        self.place = moved(event, self.place)
-        apply(self.nodes, event)
+        if event.type in _MOVES:
+            self.place = moved(event, self.place)
+        if event.surface_op is not UNSET:
+            apply(self.nodes, event)
 
     def check(self, batch: Sequence[Event], events: Sequence[Event]) -> Place:
         """The place after a batch that would continue ``events``. Changes nothing.
@@ -83,14 +89,20 @@ class Trace:
 
 
 def _check(event: Event, nodes: Sequence[int], earlier: Callable[[int], Event]) -> None:
+    if event.type not in KNOWN:
+        _refuse_unknown(event)
+    if event.surface_op is not UNSET or event.source_event_seqs is not UNSET or event.type in SURFACE:
+        check_surface(event, nodes, earlier)
+    check_payload(event)
+
+
+def _refuse_unknown(event: Event) -> None:
     if event.type in RETIRED:
         raise FormatError(f"event {event.seq} has the retired type {quoted(event.type)}; open this log with the version that wrote it")
-    if event.type not in KNOWN and not event.is_ignorable:
+    if not event.is_ignorable:
         raise FormatError(
             f"event {event.seq} has the type {quoted(event.type)}, which this version does not know; upgrade plan_mode_nb to read it"
         )
-    check_surface(event, nodes, earlier)
-    check_payload(event)
 
 
 def moved(event: Event, place: Place) -> Place:

