@@ -149,6 +149,10 @@ def test_a_plan_of_200_kb_is_the_same_bytes_from_the_call_to_the_file(
         page.wait_cell(1)
         shown = [output["data"]["text/plain"] for output in page.outputs(0)]
         page.save()
+        page.reload()
+        expect(page.page.locator(".jp-OutputArea")).to_contain_text(["手順 3999:", "The approved plan is in"], timeout=60_000)
+        assert page.page.get_by_role("button", name="Approve", exact=True).count() == 0
+        assert page.page.get_by_text("model not found").count() == 0
     assert any(plan in "".join(text) for text in shown)
     assert (server.root / "approved.md").read_bytes() == plan.encode()
     document = read_metadata(json.loads((server.root / page.name).read_text(encoding="utf-8"))["metadata"])

@@ -76,6 +76,37 @@ def test_every_magic_has_help_behind_a_question_mark_and_under_shift_tab(agent: 
     assert agent.server.requests == []
 
 
+@pytest.mark.parametrize(
+    "message",
+    ['fix {x} under $HOME "quoted', "why does the join fail?", "keep the trailing \\", "add tests", "off the legacy API", "don't"],
+)
+def test_plan_with_a_message_selects_plan_mode_and_sends_it_as_written(agent: AgentKernel, message: str) -> None:
+    """As an ordinary user message under the guidance; the next line of the cell is untouched, and nothing is expanded."""
+    agent.begin(OK)
+    agent.kernel.must("x = 5")
+    assert agent.run(f"%plan   {message}  \nafter = {message!r}").status == "ok"
+    assert agent.kernel.must("print(after)") == f"{message}\n"
+    body = agent.server.requests[0].body["messages"]
+    assert [each["content"] for each in body if each["role"] == "user"] == [message]
+    assert any(SECTION in each["content"] for each in body if each["role"] == "system")
+    assert agent.fold()["plan"] == {"active": True, "pending": None}
+
+
+def test_another_agent_of_the_notebook_keeps_its_own_plan_mode(agent: AgentKernel) -> None:
+    """``%plan`` is the main agent's: the other's request has no guidance, the same tools, and none of the conversation."""
+    agent.begin(OK, OK, OK)
+    agent.kernel.must("%plan")
+    assert agent.run("%%agent --as analyst\nlook at the data").status == "ok"
+    assert agent.run("%agent go on").status == "ok"
+    assert agent.run("%%agent --as analyst\nand again").status == "ok"
+    bodies = [request.body for request in agent.server.requests]
+    prompts = ["".join(each["content"] for each in body["messages"] if each["role"] == "system") for body in bodies]
+    assert [SECTION in prompt for prompt in prompts] == [False, True, False]
+    assert bodies[0]["tools"] == bodies[1]["tools"] == bodies[2]["tools"]
+    said = [[each["content"] for each in body["messages"] if each["role"] == "user"] for body in bodies]
+    assert said == [["look at the data"], ["go on"], ["look at the data", "and again"]]
+
+
 def attachments(agent: AgentKernel) -> list[str]:
     return agent.kernel.must("print(*get_ipython()._plan_mode_nb[0].composition.seams.attachments)").split()
 
