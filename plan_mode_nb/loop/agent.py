@@ -45,7 +45,8 @@ class LoopAgent:
         self.inbox = Inbox(session, seams.redactions.message)
         self.cancel_cause: CancelCause = {"kind": "user"}
         self.resumed = len(session) > 0
-        self.proven = 0
+        # What was loaded is read from its lines whenever it is asked for; only what is kept as values needs a proof.
+        self.proven = len(session.events.loaded)
         self._running: asyncio.Task[Any] | None = None
         self._cancels = 0
         self._live = True
