@@ -51,7 +51,7 @@ def approval(request: ApprovalRequest, on_act: OnAct) -> Card:
 
 
 def _card(kind: CardKind, **content: Any) -> Card:
-    # The widget library is a quarter of what loading the extension would cost, and the first turn is early enough.
+    # The widget library takes longer to import than any module of ours, and the first turn is early enough for it.
     from plan_mode_nb.hosts.kernel.cards.card import Card
 
     return Card(kind, **content)
