@@ -1,4 +1,4 @@
-"""``render_ms``: a plan of 2 kB, 200 kB and 1 MB as the bundle that stays in the notebook. A plan each time that was not rendered before."""
+"""``render_ms``: a plan of 2 kB, 200 kB and 1 MB as the bundle that stays in the notebook. Each plan is rendered for the first time."""
 
 from __future__ import annotations
 
