@@ -45,12 +45,12 @@ def test_what_a_killed_kernel_had_shown_is_found_again() -> None:
     chance = random.Random(11)
     shown = 0
     with AgentKernel(sys.executable) as agent:
-        agent.kernel.must("%sandbox danger-full-access")
         for kill in range(KERNEL_KILLS):
             marks = [f"mark-{kill}-{step}" for step in range(6)]
             agent.begin(*[[Slow(0.01), say("word " * 10), call("python", {"code": f"'{mark}'"}), usage(1, 1)] for mark in marks])
+            agent.kernel.must("%sandbox danger-full-access")
             cell = agent.kernel.send("%plan work")
-            wanted = chance.randrange(3, 60)
+            wanted = chance.randrange(3, 40)
             agent.kernel.until(lambda cell=cell, wanted=wanted: len(agent.kernel.cell(cell).messages) >= wanted, 30)
             agent.kernel.kill()
             outputs = json.dumps(agent.kernel.cell(cell).outputs)
@@ -58,5 +58,5 @@ def test_what_a_killed_kernel_had_shown_is_found_again() -> None:
             shown += len(seen)
             kept = "\n".join(line for each in journals(agent.folder / "runtime" / "plan_mode_nb")[0] for line in each.lines)
             assert [mark for mark in seen if mark not in kept] == []
-            agent.kernel.must("%load_ext plan_mode_nb\n%sandbox danger-full-access")
+            agent.kernel.must("%load_ext plan_mode_nb")
     assert shown >= KERNEL_KILLS
