@@ -74,7 +74,7 @@ def _all(only: set[str]) -> tuple[dict[str, Any], dict[str, str], bool]:
         print(f"measuring {', '.join(keys)} …", file=sys.stderr, flush=True)
         ran = subprocess.run([sys.executable, "-m", "benchmarks", "--here", name], stdout=subprocess.PIPE, text=True, check=False)
         broken = broken or ran.returncode != 0
-        answer = json.loads(ran.stdout) if ran.returncode == 0 else {"why": f"benchmarks.{name} failed; its error is above"}
+        answer: dict[str, Any] = json.loads(ran.stdout) if ran.returncode == 0 else {"why": f"benchmarks.{name} failed; its error is above"}
         _put(measured, answer.get("values") or _nothing(keys))
         if "why" in answer:
             reasons.update(dict.fromkeys(keys, answer["why"]))
