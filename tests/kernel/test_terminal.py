@@ -29,7 +29,7 @@ SURVEY = """\
 import threading, os; ip = get_ipython(); fds = ["/proc/self/fd/" + fd for fd in os.listdir("/proc/self/fd")]; \
 print(sum("plan-mode-nb" in thread.name for thread in threading.enumerate()), len(ip.input_transformer_manager.token_transformers), \
 sum(map(len, ip.events.callbacks.values())), "plan" in ip.magics_manager.magics["line"], len(ip.Completer.custom_matchers), \
-sum(os.path.exists(fd) and "history" not in os.readlink(fd) for fd in fds), \
+sum(os.path.exists(fd) and "profile_" not in os.readlink(fd) for fd in fds), \
 sum(type(each).__name__ in ("PlanAgent", "PlanMode") for each in ip.configurables), hasattr(ip, "_plan_mode_nb"))\
 """
 
@@ -142,6 +142,21 @@ def test_a_rejected_call_does_not_run(agent: AgentTerminal) -> None:
     terminal.child.sendline("r")
     assert "Then not." in terminal.rest()
     assert "'ran' in globals() False" in terminal.run("print(\"'ran' in globals()\", 'ran' in globals())")
+
+
+def test_questions_are_answered_by_number_and_in_own_words(agent: AgentTerminal) -> None:
+    """One after the other, and the model gets exactly what was offered or said."""
+    engine = {"id": "engine", "question": "Which engine?", "options": [{"label": "pandas"}, {"label": "polars", "description": "faster"}]}
+    asked = call("ask_user_question", {"questions": [engine, {"id": "name", "question": "What name?"}]})
+    terminal = agent.begin([asked, usage(1, 1)], [say("Thanks."), usage(1, 1)])
+    assert "  2  polars: faster\n" in terminal.start("%agent work", "(Ctrl-D: rather talk): ")
+    terminal.child.sendline("2")
+    terminal.until("(Ctrl-D: rather talk): ")
+    terminal.child.sendline("  regionName (für alle)")
+    assert "Thanks." in terminal.rest()
+    told = str(agent.said(1)[-1]["content"])
+    assert "polars" in told
+    assert "  regionName (für alle)" in told
 
 
 @pytest.mark.parametrize(

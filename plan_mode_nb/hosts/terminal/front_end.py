@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import final
 
 from plan_mode_nb.document.document import Document
+from plan_mode_nb.exceptions import HostError
 from plan_mode_nb.hosts.front_end import People
 from plan_mode_nb.hosts.terminal.display import TextDisplay
 from plan_mode_nb.hosts.terminal.growing import to_terminal
@@ -53,7 +54,12 @@ class TerminalFrontEnd:
         return None
 
     def moved(self, before: str, now: str) -> None:
-        """Nothing is named by a notebook here."""
+        """No page can say so here.
+
+        Raises:
+            HostError: always.
+        """
+        raise HostError(f"a terminal has no notebook that was renamed from {before} to {now}")
 
     def kept_in(self, session: Session) -> str:
         """That file."""

@@ -29,7 +29,12 @@ class InAThread:
     """A turn whose main thread is a worker of its own, so that the loop goes on while it prompts."""
 
     async def on_main(self, fn: Callable[..., Any], *args: Any) -> Any:
-        return await asyncio.to_thread(fn, *args)
+        job = asyncio.ensure_future(asyncio.to_thread(fn, *args))
+        try:
+            return await asyncio.shield(job)
+        except asyncio.CancelledError:
+            await asyncio.wait([job])  # the one main thread is not free before
+            raise
 
     def user_code(self) -> AbstractContextManager[None]:
         return nullcontext()
