@@ -36,3 +36,10 @@ def live_owner(agent: Agent) -> Agent | None:
     """The live agent that owns this one, or None for a live root (or an orphan, which acts for itself)."""
     parent = agent.parent
     return parent if parent is not None and parent.is_live else None
+
+
+def root_of(agent: Agent) -> Agent:
+    """The agent that a person speaks to: the owner of its owner, and so on; a root is its own."""
+    while agent.parent is not None:
+        agent = agent.parent
+    return agent

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from plan_mode_nb.agent.agent import Agent, root_of
 from plan_mode_nb.agent.commands import Command, CommandCall, CommandResult
 from plan_mode_nb.folds.policies import LastValueFold
 from plan_mode_nb.log.session import Session
@@ -32,11 +33,15 @@ class Axis(Generic[V]):
     strictest: V
 
     def value(self, session: Session) -> V:
-        """The value in force."""
+        """The value that a session's log says."""
         logged = session.fold(self.fold)
         if logged is None:
             return self.default
         return self._known(logged) or self.strictest
+
+    def in_force(self, agent: Agent) -> V:
+        """The value for what an agent does: its root's. A child acts under the limits of the agent that the person speaks to."""
+        return self.value(root_of(agent).session)
 
     def set(self, session: Session, value: V) -> None:
         """Log a value, unless it is the last one logged. It is in force at once, also within a turn.

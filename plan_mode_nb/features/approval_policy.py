@@ -29,7 +29,7 @@ AXIS: Final[Axis[ApprovalPolicy]] = Axis(
 
 def policy(request: ApprovalRequest) -> Decided | None:
     """Under ``never`` every request is rejected before anybody is asked (deepseek-harness's rule); ``ask`` leaves it open."""
-    match AXIS.value(request.agent.session):
+    match AXIS.in_force(request.agent):
         case "ask":
             return None
         case "never":

@@ -48,7 +48,7 @@ def install(seams: Seams) -> Undo:
     """
 
     async def check(run: UnconfinedRun) -> Verdict:
-        mode = AXIS.value(run.agent.session)
+        mode = AXIS.in_force(run.agent)
         match mode:
             case "danger-full-access":
                 return Allowed()

@@ -42,12 +42,12 @@ class SandboxConfiner:
         self._detect = detect
 
     async def confined(self, agent: Agent, argv: Sequence[str]) -> Launch:
-        """The launch under the sandbox mode of the agent's session.
+        """The launch under the sandbox mode in force for the agent.
 
         Raises:
             ToolError: nothing here can make the mode hold, or the workspace is the whole file system.
         """
-        mode = AXIS.value(agent.session)
+        mode = AXIS.in_force(agent)
         match mode:
             case "danger-full-access":
                 return self.unconfined(argv)

@@ -185,3 +185,17 @@ def test_tool_schemas_are_the_same_bytes_after_any_switch(bench: Workbench) -> N
         system.setdefault(bench.session.fold(PLAN).active, set()).add(request.system)
     assert len(tools) == 1
     assert all(len(texts) == 1 for texts in system.values())
+
+
+@pytest.mark.parametrize("axis", AXES, ids=lambda axis: axis.command)
+def test_a_child_acts_under_the_limits_of_its_root(axis: Axis[Any], bench: Workbench) -> None:
+    """Its own log says nothing, or something looser: what the person set for the agent that they speak to holds, at once."""
+    child = Workbench(parent=bench.agent)
+    grandchild = Workbench(parent=child.agent)
+    for value in axis.meanings:
+        axis.set(bench.session, value)
+        assert [axis.in_force(each.agent) for each in (bench, child, grandchild)] == [value] * 3
+    axis.set(bench.session, axis.strictest)
+    for value in axis.meanings:
+        axis.set(grandchild.session, value)
+        assert axis.in_force(grandchild.agent) == axis.strictest
