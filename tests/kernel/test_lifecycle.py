@@ -26,8 +26,16 @@ def agent() -> Iterator[AgentKernel]:
         yield agent
 
 
-def test_a_reload_during_a_review_fails_the_call_and_the_next_turn_reviews_again(agent: AgentKernel) -> None:
+@pytest.fixture
+def anywhere(python: str) -> Iterator[AgentKernel]:
+    """The same on every supported ipykernel."""
+    with AgentKernel(python) as agent:
+        yield agent
+
+
+def test_a_reload_during_a_review_fails_the_call_and_the_next_turn_reviews_again(anywhere: AgentKernel) -> None:
     """From a widget's callback, while the cell waits: the model is told to present the plan again, and nothing is approved."""
+    agent = anywhere
     agent.begin(SUBMIT, [say("I see."), usage(1, 1)], SUBMIT, [say("Done."), usage(1, 1)])
     agent.kernel.must(BUTTON.format(magic="reload_ext"))
     cell = agent.kernel.send("%plan work")
