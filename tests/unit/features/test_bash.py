@@ -118,7 +118,8 @@ class TestEndings:
         """The turn ends as stopped; the call's result is true."""
 
         async def stopped() -> list[tuple[str, str | None]]:
-            made = ready(tmp_path / "w", bash("echo half; touch begun; sleep 1000"), mode=mode)
+            # Its input ends once it has been started, as far as the tool is concerned.
+            made = ready(tmp_path / "w", bash("echo half; cat; touch begun; sleep 1000"), mode=mode)
             turn = asyncio.ensure_future(made.bench.ask("go"))
             while not (tmp_path / "w" / "begun").exists():
                 await asyncio.sleep(0.01)
