@@ -59,6 +59,7 @@ class Course(Compared):
         self.agent: LoopAgent | None = None
         self.part: Part | None = None
         self.is_volatile = False
+        self.runs_all = False
         self._expected = frozenset(expected)
         self._feeds = feeds
         self._plays = plays

@@ -13,6 +13,8 @@ MODE: Final = "PLAN_MODE_NB_REPLAY"
 NOTEBOOK: Final = "PLAN_MODE_NB_NOTEBOOK"
 SANITIZE: Final = "PLAN_MODE_NB_REPLAY_SANITIZE"
 """The path of a sanitize file, in nbval's format."""
+TOOLS: Final = "PLAN_MODE_NB_REPLAY_TOOLS"
+"""``all``: every tool runs again and is compared, not only those whose results later cells need."""
 REPORT: Final = "PLAN_MODE_NB_REPLAY_REPORT"
 """A file to which the kernel appends what it has to say beside the outputs (see :mod:`plan_mode_nb.replay.report`)."""
 _PAIR: Final = re.compile(r"^regex: (.*)$\n^replace: (.*)$", re.MULTILINE)

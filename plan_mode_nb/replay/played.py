@@ -163,7 +163,7 @@ class PlayedTools:
         well = course.part is not None and course.part.ended_well
         if how == "derived" and _is_derivable(course, call, recorded):
             return await run(call)
-        if tool is not None and tool.rebuilds and well:
+        if tool is not None and well and (tool.rebuilds or (course.runs_all and how == "played")):
             return self._settled(course, tool, recorded, await run(call))
         await course.play_until(recorded)
         return Outcome(_result(recorded))

@@ -29,13 +29,15 @@ from plan_mode_nb.replay.played import Otherwise, PlayedModel, PlayedPeople, Pla
 class Rules:
     """``folder``: where the notebook runs now. ``sanitize``: as in nbval's sanitize file.
 
-    ``accepts_drift``: guidance and tool descriptions may differ. ``approves``: recorded approvals count (False: the person is asked).
+    ``accepts_drift``: guidance and tool descriptions may differ. ``runs_all``: every tool runs again.
+    ``approves``: recorded approvals count (False: the person is asked).
     ``feeds``: which commands from outside cells are fed, by name. ``plays``: which events may be taken over as recorded, by type.
     """
 
     folder: str = ""
     sanitize: Sequence[tuple[str, str]] = ()
     accepts_drift: bool = False
+    runs_all: bool = False
     approves: bool = True
     feeds: Callable[[str], bool] = lambda command: True
     plays: Callable[[str], bool] = lambda type: True
@@ -135,6 +137,7 @@ class Replay:
         cell, place = self._expected(source, kind)
         course = self._course(agent, place)
         self._next, self._cell = self._next + 1, cell
+        course.runs_all = self.rules.runs_all
         course.is_volatile = cell is not None and cell.is_volatile
         led = await self._named(lambda: course.lead(agent, place.part, reopen))
         self._courses[id(led.session)] = course

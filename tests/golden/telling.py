@@ -31,7 +31,7 @@ from plan_mode_nb.store.merging import merge_journals
 from plan_mode_nb.store.notebook import save_document
 from plan_mode_nb.testing.loopback import LoopbackServer, ServerStep
 
-FOLDER_OF_ADA = "/home/ada/notebooks"
+FOLDER_OF_ADA = "/srv/notebooks"
 """Stands in saved stories for the scratch folder in which they were told."""
 CONFIG = {"PlanAgent": {"model": "openai-chat:storyteller"}}
 Act = Callable[["Running"], object]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kernel.conftest import OTHERS, _python
 
 from .mutants import mutants
 from .warm import WarmReplays
@@ -56,6 +57,17 @@ def test_a_story_replays_and_none_of_its_mutants_does(warm: WarmReplays, path: P
                 missed.append(f"{kind} (seed {seed}): {difference!r}")
     print(f"{path.stem}: {caught} of {caught + len(missed)} mutants caught")
     assert missed == []
+
+
+@pytest.mark.parametrize("version", list(OTHERS))
+def test_stories_replay_on_every_supported_kernel(version: str, tmp_path: Path) -> None:
+    """Told on this ipykernel, replayed on an older one: reviews, stops, steers, a restart, other scripts, failures."""
+    with WarmReplays(_python(version)) as replays:
+        for stem in ("keep-planning-twice", "interrupt-and-go-on", "steer-and-toggle", "restart-in-plan-mode", "languages", "limits"):
+            notebook = read(HERE / f"{stem}.ipynb")
+            copy = tmp_path / f"{stem}.ipynb"
+            copy.write_text(json.dumps(notebook), encoding="utf-8")
+            assert replays.replay(copy, notebook) == "", stem
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,11 @@ del os
 class WarmReplays:
     """Use as a context manager. No model, no key and no network: the kernel's environment names none."""
 
-    def __init__(self) -> None:
+    def __init__(self, python: str = sys.executable) -> None:
+        """``python``: whose ipykernel replays."""
         self.folder = Path(tempfile.mkdtemp(prefix="warm-replays-"))
         own = {name: str(self.folder / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR")}
-        self._kernel = Kernel(sys.executable, env=own)
+        self._kernel = Kernel(python, env=own)
 
     def replay(self, path: Path, notebook: dict[str, Any]) -> str:
         """The first difference, "" for none. ``path``: where the kernel finds the notebook; ``notebook``: the same as JSON."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -102,6 +102,7 @@ def export(
 
 Timeout = Annotated[int | None, typer.Option(metavar="SECONDS", min=1, help="How long one cell may take; default: no limit.")]
 Kernel = Annotated[str | None, typer.Option(metavar="NAME", help="Which kernel; default: the notebook's.")]
+Tools = Literal["rebuilds", "all"]
 Sanitize = Annotated[
     Path | None, typer.Option("--sanitize-with", metavar="FILE", help="nbval's sanitize file; it applies to outputs and tool results.")
 ]
@@ -113,11 +114,14 @@ def replay(
     timeout: Timeout = None,
     kernel: Kernel = None,
     sanitize: Sanitize = None,
+    tools: Annotated[
+        Tools, typer.Option(help="Which tools run again: those that later cells need, or all, in a copy of the folder.")
+    ] = "rebuilds",
 ) -> None:
     """Run recorded notebooks again without a model. Stops at the first difference."""
     from plan_mode_nb.hosts.cli.replay import replay_command
 
-    raise typer.Exit(replay_command(notebooks, timeout=timeout, kernel=kernel, sanitize=sanitize))
+    raise typer.Exit(replay_command(notebooks, timeout=timeout, kernel=kernel, sanitize=sanitize, all_tools=tools == "all"))
 
 
 @app.command()

@@ -11,11 +11,11 @@ from plan_mode_nb.exceptions import PlanModeError
 from plan_mode_nb.hosts.cli.replaying import replay_notebook
 
 
-def replay_command(notebooks: Sequence[Path], *, timeout: int | None, kernel: str | None, sanitize: Path | None) -> int:
+def replay_command(notebooks: Sequence[Path], *, timeout: int | None, kernel: str | None, sanitize: Path | None, all_tools: bool) -> int:
     """Replay each notebook and print one line for it; the exit status is 1 at the first difference."""
     for path in notebooks:
         try:
-            replayed = replay_notebook(path, "strict", timeout=timeout, kernel=kernel, sanitize=sanitize)
+            replayed = replay_notebook(path, "strict", timeout=timeout, kernel=kernel, sanitize=sanitize, all_tools=all_tools)
         except PlanModeError as error:
             typer.echo(f"plan-mode-nb: {error}", err=True)
             return 1

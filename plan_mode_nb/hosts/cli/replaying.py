@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 from plan_mode_nb.exceptions import ReplayError
 from plan_mode_nb.hosts.cli.carrier import Received
 from plan_mode_nb.hosts.cli.cells import Cells
-from plan_mode_nb.replay.environment import MODE, NOTEBOOK, REPORT, SANITIZE, Mode, sanitize_patterns
+from plan_mode_nb.replay.environment import MODE, NOTEBOOK, REPORT, SANITIZE, TOOLS, Mode, sanitize_patterns
 from plan_mode_nb.replay.matching import Matching, NotebookCell, match
 from plan_mode_nb.replay.outputs import output_difference
 from plan_mode_nb.replay.report import Drift, Note, read_report
@@ -29,8 +30,12 @@ class Replayed:
     drifts: tuple[Drift, ...]
 
 
-def replay_notebook(path: Path, mode: Mode, *, timeout: int | None, kernel: str | None, sanitize: Path | None) -> Replayed:
+def replay_notebook(
+    path: Path, mode: Mode, *, timeout: int | None, kernel: str | None, sanitize: Path | None, all_tools: bool = False
+) -> Replayed:
     """Replay a notebook in a kernel of its own. The file is only read.
+
+    ``all_tools``: every tool runs again, in a scratch copy of the notebook's folder.
 
     Raises:
         StoreError, FormatError: it cannot be read.
@@ -46,7 +51,10 @@ def replay_notebook(path: Path, mode: Mode, *, timeout: int | None, kernel: str 
         raise ReplayError(problem)
     with tempfile.TemporaryDirectory(prefix="plan-mode-nb-replay-") as folder:
         report = Path(folder) / "report.jsonl"
-        environment = {**os.environ, MODE: mode, NOTEBOOK: str(path), REPORT: str(report)}
+        environment = {**os.environ, MODE: mode, REPORT: str(report), TOOLS: "all" if all_tools else "rebuilds"}
+        if all_tools:
+            path = Path(shutil.copytree(path.parent, Path(folder) / "copy", symlinks=True)) / path.name
+        environment[NOTEBOOK] = str(path)
         if sanitize is not None:
             environment[SANITIZE] = str(sanitize.absolute())
         difference = _run(path, notebook, matching, environment, timeout, kernel)

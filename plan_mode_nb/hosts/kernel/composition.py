@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.agent.shell import Shell
 from plan_mode_nb.compose import compose, notebook
-from plan_mode_nb.features.retry import RetryPolicy
+from plan_mode_nb.features.retry import RetryPolicy, Sleep
 from plan_mode_nb.hosts.front_end import People
 from plan_mode_nb.hosts.kernel.choices import Choices
 from plan_mode_nb.hosts.kernel.config import Settings
@@ -24,8 +25,8 @@ from plan_mode_nb.models.choose import Choice
 class Composition:
     """``seams`` stays the same object for the life of the extension; what is registered in it follows the settings."""
 
-    def __init__(self, settings: Settings, shell: Shell, people: People) -> None:
-        """Install everything.
+    def __init__(self, settings: Settings, shell: Shell, people: People, sleep: Sleep = asyncio.sleep) -> None:
+        """Install everything. ``sleep``: how a retry waits.
 
         Raises:
             ConfigError: a setting cannot work; nothing is installed.
@@ -34,6 +35,7 @@ class Composition:
         self.seams = Seams.create()
         self._shell = shell
         self._people = people
+        self._sleep = sleep
         self._root = Path.cwd()
         self._installed: Undo = lambda: None
         self._installed_for: tuple[Any, ...] = ()
@@ -56,7 +58,7 @@ class Composition:
         self._installed()
         retries = RetryPolicy(max_retries=agent.max_retries)
         around = surroundings(network=agent.sandbox_network)
-        plugins = notebook(plan_config, instructions, self._shell, self._root, surroundings=around, retries=retries)
+        plugins = notebook(plan_config, instructions, self._shell, self._root, surroundings=around, retries=retries, sleep=self._sleep)
         undos: list[Undo] = [compose(self.seams, plugins)]
         if answers is None:
             undos.append(self.seams.questions.provide(self._people))

@@ -52,7 +52,7 @@ class KernelHost:
         self.front_end = front_end(self)
         self.led = led(self)
         self.python = KernelShell(shell)
-        self.composition = Composition(self.settings, self.python, LedPeople(self))
+        self.composition = Composition(self.settings, self.python, LedPeople(self), lambda seconds: self.led.wait(seconds))
         self.agents = Agents(self.composition, self._sink, self._session_id)
         self.cell = CurrentCell(shell)
         self._after: deque[Callable[[], None]] = deque()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -72,6 +73,9 @@ class Led(Protocol):
             ReplayError: it was not as recorded.
         """
 
+    async def wait(self, seconds: float) -> None:
+        """How a failed request waits before it is made again."""
+
     def close(self) -> None:
         """The extension is unloaded."""
 
@@ -126,6 +130,10 @@ class NotLed:
 
     def done(self, agent: LoopAgent) -> None:
         """Nothing to compare."""
+
+    async def wait(self, seconds: float) -> None:
+        """That long."""
+        await asyncio.sleep(seconds)
 
     def close(self) -> None:
         """Nothing to let go."""

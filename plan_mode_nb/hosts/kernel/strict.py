@@ -25,7 +25,7 @@ from plan_mode_nb.log.events import SessionId
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.loop.turn import LoopConfig, TurnEnd
-from plan_mode_nb.replay.environment import MODE, REPORT, SANITIZE, Mode, sanitize_patterns
+from plan_mode_nb.replay.environment import MODE, REPORT, SANITIZE, TOOLS, Mode, sanitize_patterns
 from plan_mode_nb.replay.matching import Matching, match
 from plan_mode_nb.replay.replay import Replay, Rules
 from plan_mode_nb.replay.report import drift_line, note_line
@@ -66,6 +66,7 @@ class Strict:
             folder=os.getcwd(),
             sanitize=sanitize_patterns(os.environ.get(SANITIZE)),
             accepts_drift=os.environ.get(MODE) == "headers",
+            runs_all=os.environ.get(TOOLS) == "all",
         )
         self.replay = Replay(matching, rules, stop=self._stop)
         self._people = self.replay.people(lambda: (NobodyToAsk(), NobodyToApprove()))
@@ -136,6 +137,9 @@ class Strict:
             self.replay.arrive(agent)
         except ReplayError as error:
             raise one_line(error) from None
+
+    async def wait(self, seconds: float) -> None:
+        """Not at all: no server has to recover."""
 
     def close(self) -> None:
         """Follow nothing any more."""

@@ -58,6 +58,13 @@ def test_a_conversation_led_along_its_recording_gives_the_same_log_without_its_m
     assert replay.notes == []
 
 
+def test_every_tool_runs_again_and_is_compared_where_that_is_asked_for() -> None:
+    """Also what looks at the outside, which may have changed since."""
+    notebook = held(planned(), "%plan fix it", "%agent thanks").notebook()
+    led, _ = again(notebook, Rules(runs_all=True))
+    assert led.looked == ["the file"]
+
+
 def edits(type: str, change: Callable[[dict[str, Any]], None], which: int = 0) -> Callable[[list[dict[str, Any]]], None]:
     """Change the data of the ``which``-th event of a type."""
 
