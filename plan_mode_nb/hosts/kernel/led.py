@@ -11,6 +11,7 @@ from plan_mode_nb.agent.questions import QuestionRequest, Reply
 from plan_mode_nb.agent.seams import random_id
 from plan_mode_nb.hosts.front_end import People, TurnDisplay
 from plan_mode_nb.hosts.kernel.before import asked_before
+from plan_mode_nb.hosts.kernel.turn import active_turn
 from plan_mode_nb.log.events import SessionId
 from plan_mode_nb.log.session import Session, Sink
 from plan_mode_nb.loop.agent import LoopAgent
@@ -137,6 +138,19 @@ class NotLed:
 
     def close(self) -> None:
         """Nothing to let go."""
+
+
+def button(shell: Any) -> Callable[[LoopAgent, dict[str, Any]], None]:
+    """How a replay stops a turn: where a person did, as the kernel's stop button does, so that the cell ends in the same error."""
+
+    def stop(agent: LoopAgent, cause: dict[str, Any]) -> None:
+        turn = active_turn(shell)
+        if turn is not None and cause.get("kind") == "user":
+            turn.request_stop()
+        else:
+            agent.cancel(cause)
+
+    return stop
 
 
 def tell_asked_before(host: KernelHost, agent: LoopAgent, kind: Kind) -> None:

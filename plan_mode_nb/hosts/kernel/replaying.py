@@ -16,8 +16,7 @@ from plan_mode_nb.exceptions import CommandError, ReplayError, TurnError
 from plan_mode_nb.folds.policies import SANDBOX_MODE
 from plan_mode_nb.hosts.front_end import People
 from plan_mode_nb.hosts.kernel.agents import unix_milliseconds
-from plan_mode_nb.hosts.kernel.led import Kind, NotLed
-from plan_mode_nb.hosts.kernel.turn import active_turn
+from plan_mode_nb.hosts.kernel.led import Kind, NotLed, button
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.loop.turn import LoopConfig, TurnEnd
@@ -57,7 +56,7 @@ class Replaying(NotLed):
         self.replay = Replay(
             Matching([], sessions, document.agents, {}),
             Rules(approves=False, feeds=lambda command: command == "plan", plays=lambda type: type not in _AXES),
-            stop=self._stop,
+            stop=button(host.shell),
             places=[(None, place) for place in parts],
         )
         self._people = self.replay.people(lambda: (host.front_end.people, host.front_end.people))
@@ -202,10 +201,3 @@ class Replaying(NotLed):
         if mode is not None:
             run = commands.run
             host.on_agent(lambda: run("sandbox", CommandCall(live, mode)))  # type: ignore[unused-coroutine]
-
-    def _stop(self, agent: LoopAgent, cause: dict[str, Any]) -> None:
-        turn = active_turn(self._host.shell)
-        if turn is not None and cause.get("kind") == "user":
-            turn.request_stop()
-        else:
-            agent.cancel(cause)

@@ -17,10 +17,9 @@ from plan_mode_nb.agent.seams import random_id
 from plan_mode_nb.exceptions import ConfigError, ReplayError
 from plan_mode_nb.hosts.front_end import People, TurnDisplay
 from plan_mode_nb.hosts.kernel import sources
-from plan_mode_nb.hosts.kernel.led import Kind, tell_asked_before
+from plan_mode_nb.hosts.kernel.led import Kind, button, tell_asked_before
 from plan_mode_nb.hosts.kernel.refusals import one_line
 from plan_mode_nb.hosts.kernel.replayed_display import ReplayedDisplay, figures_of
-from plan_mode_nb.hosts.kernel.turn import active_turn
 from plan_mode_nb.log.events import SessionId
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.loop.agent import LoopAgent
@@ -68,7 +67,7 @@ class Strict:
             accepts_drift=os.environ.get(MODE) == "headers",
             runs_all=os.environ.get(TOOLS) == "all",
         )
-        self.replay = Replay(matching, rules, stop=self._stop)
+        self.replay = Replay(matching, rules, stop=button(host.shell))
         self._people = self.replay.people(lambda: (NobodyToAsk(), NobodyToApprove()))
         self._installed = False
         self._reported = 0
@@ -144,13 +143,6 @@ class Strict:
     def close(self) -> None:
         """Follow nothing any more."""
         self.replay.close()
-
-    def _stop(self, agent: LoopAgent, cause: dict[str, Any]) -> None:
-        turn = active_turn(self._host.shell)
-        if turn is not None and cause.get("kind") == "user":
-            turn.request_stop()
-        else:
-            agent.cancel(cause)
 
     def _report(self) -> None:
         path = os.environ.get(REPORT)
