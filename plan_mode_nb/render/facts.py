@@ -25,6 +25,7 @@ class EventLike(Protocol):
 
 
 def mapping(value: object) -> Mapping[str, Any]:
+    """The value where it is an object, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -83,6 +84,7 @@ def plan_outcome(answered: object, result_is_error: bool | None) -> ReviewState:
 
 
 def question_outcome(answered: object) -> QuestionState:
+    """``question/answered`` in a card's words; what is not answered yet waits."""
     match mapping(answered).get("outcome"):
         case "answered":
             return "answered"
