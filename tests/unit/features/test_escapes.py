@@ -174,6 +174,12 @@ def a_world(user: User) -> Iterator[World]:
     """Folders, servers and a kernel of that user."""
     if user == "root" and os.geteuid() != 0:
         pytest.skip("these tests do not run as root")
+    if (
+        user == "ordinary"
+        and os.geteuid() == 0
+        and not _runs(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "ls", sys.prefix])
+    ):
+        pytest.skip(f"an ordinary user cannot reach {sys.prefix}, the environment of these tests")
     folder = beyond_private()
     try:
         for name in ("workspace/.git", "workspace/inner/.git", "workspace/venv", "outside", "runtime", "home"):
