@@ -23,14 +23,16 @@ def doctor_command() -> int:
 
 
 def _findings() -> Iterator[Finding]:
-    from jupyter_core.paths import jupyter_config_path
+    from jupyter_core.paths import jupyter_config_path, jupyter_path
 
+    folders, shipped = ([Path(each) for each in paths] for paths in (jupyter_config_path(), jupyter_path(installed.SHIPPED)))
     yield from installed.packages()
     yield from installed.front_ends()
-    yield from installed.config_files([Path(each) for each in jupyter_config_path()])
+    yield from installed.config_files(folders)
+    yield installed.guidance([*folders, *shipped])
     yield running.sandbox()
-    finding, name = running.kernel()
+    finding, models = running.kernel()
     yield finding
-    if name is not None:
-        yield from running.model(name, os.environ)
+    if models is not None:
+        yield from running.models(models, os.environ)
     yield from kept.waiting(journal_folder(create=False))

@@ -16,6 +16,7 @@ PACKAGE: Final = "plan-mode-nb"
 LAB_EXTENSION: Final = "plan-mode-nb"
 SERVER_EXTENSION: Final = "plan_mode_nb.hosts.server"
 CONFIG: Final = "plan_mode_nb.json"
+SHIPPED: Final = "plan_mode_nb"
 _NAMED: Final = ("ipykernel", "ipython", "ipywidgets", "anywidget", "nbclient", "pydantic-ai-slim")
 _FRONT_ENDS: Final = ("jupyterlab", "notebook")
 _WIDGETS: Final = {"@jupyter-widgets/jupyterlab-manager": "jupyterlab-widgets", "anywidget": "anywidget"}
@@ -101,18 +102,29 @@ def server_extension(folders: list[Path]) -> Finding:
 
 
 def config_files(folders: list[Path]) -> Iterator[Finding]:
-    """Each configuration file and what it sets, names only. Whether the keys are right is for the kernel to say."""
-    found = [folder / CONFIG for folder in folders if (folder / CONFIG).is_file()]
-    for path in found:
+    """Each configuration file of a person or an administrator, and what it sets, names only. Whether the keys are right is for the kernel
+    to say. None need be there.
+    """
+    for path in _files(folders):
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            named = [f"{part}.{key}" for part, settings in content.items() for key in settings]
+            named = [f"{part}.{key}" for part, settings in json.loads(path.read_text(encoding="utf-8")).items() for key in settings]
         except (OSError, ValueError, AttributeError, TypeError) as error:
             yield fix("configuration", f'{path} is not an object of objects ({error}); mend it, as in {{"PlanAgent": {{"model": "…"}}}}')
             continue
         yield ok("configuration", f"{path} sets {', '.join(named) or 'nothing'}")
-    if not found:
-        yield fix("configuration", f"no {CONFIG} was found along {', '.join(map(str, folders))}; reinstall {PACKAGE}, which brings one")
+
+
+def guidance(folders: list[Path]) -> Finding:
+    """Whose guidance plan mode has. ``folders``: the configuration path, and behind it where the installation's own file lies."""
+    for path in _files(folders):
+        settings = _json(path).get("PlanMode")
+        if isinstance(settings, dict) and "section" in settings:
+            return ok("guidance", f"PlanMode.section of {path}")
+    return fix("guidance", f"PlanMode.section is set nowhere; pip install --force-reinstall --no-deps {PACKAGE} brings one back")
+
+
+def _files(folders: list[Path]) -> list[Path]:
+    return [folder / CONFIG for folder in folders if (folder / CONFIG).is_file()]
 
 
 def _version(name: str) -> str | None:

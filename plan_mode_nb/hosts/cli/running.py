@@ -10,6 +10,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -26,8 +27,16 @@ _ANSI: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BASE_URLS: Final = {"openai-chat": "OPENAI_BASE_URL", "openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 
 
-def kernel(name: str = "python3") -> tuple[Finding, str | None]:
-    """Start a kernel as Jupyter would, and load the extension. Also the value of ``PlanAgent.model`` there, None where it does not load."""
+@dataclass(frozen=True)
+class ModelNames:
+    """``PlanAgent.model`` and ``PlanAgent.plan_model`` as a kernel has them; each may be empty."""
+
+    model: str
+    plan_model: str = ""
+
+
+def kernel(name: str = "python3") -> tuple[Finding, ModelNames | None]:
+    """Start a kernel as Jupyter would, and load the extension. Also the models it is set to, None where the extension does not load."""
     from jupyter_client.kernelspec import NoSuchKernel
     from jupyter_client.manager import start_new_kernel
 
@@ -42,9 +51,9 @@ def kernel(name: str = "python3") -> tuple[Finding, str | None]:
         failure, _ = _run(client, "%load_ext plan_mode_nb")
         if failure:
             return fix(what, f"kernel {name} cannot load the extension: {failure}"), None
-        _, shown = _run(client, "%config PlanAgent.model")
+        model, plan_model = (_text(_run(client, f"%config PlanAgent.{key}")[1]) for key in ("model", "plan_model"))
         _, where = _run(client, "import sys, ipykernel; f'ipykernel {ipykernel.__version__}, {sys.executable}'")
-        return ok(what, f"{name} ({_text(where)}) loads the extension"), _text(shown)
+        return ok(what, f"{name} ({_text(where)}) loads the extension"), ModelNames(model, plan_model)
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
@@ -77,22 +86,28 @@ def sandbox() -> Finding:
     return fix("sandbox", said) if found.enforcement == "none" and sys.platform == "linux" else ok("sandbox", said)
 
 
-def model(name: str, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Which model answers and why, and whether its server does where one is configured. ``name``: ``PlanAgent.model``."""
+def models(names: ModelNames, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Which model answers and why, which one while plan mode is on where it is another, and whether their servers answer."""
+    chosen = [_choose("model", names.model, environ, "PlanAgent.model")]
+    if names.plan_model:
+        chosen.append(_choose("plan model", names.plan_model, environ, "PlanAgent.plan_model"))
+    for finding, _ in chosen:
+        yield finding
+    for variable in dict.fromkeys(variable for _, variable in chosen if environ.get(variable)):
+        yield reachable(variable, environ[variable])
+
+
+def _choose(what: str, name: str, environ: Mapping[str, str], setting: str) -> tuple[Finding, str]:
+    """The finding about one setting, and the variable that may name its server ("" for none)."""
     from plan_mode_nb.models.choose import NEEDS_NAME, NO_MODEL, choose
 
     try:
-        choice = choose(name or None, environ, read_recording=_recording)
+        choice = choose(name or None, environ, read_recording=_recording, setting=setting)
     except PlanModeError as error:
-        yield fix("model", str(error))
-        return
+        return fix(what, str(error)), ""
     if choice.name == "none":
-        yield fix("model", NEEDS_NAME if environ.get("OPENAI_BASE_URL") else NO_MODEL)
-    else:
-        yield ok("model", f"{choice.name} ({choice.why})")
-    variable = _BASE_URLS.get(choice.name.partition(":")[0], "OPENAI_BASE_URL" if choice.name == "none" else "")
-    if environ.get(variable):
-        yield reachable(variable, environ[variable])
+        return fix(what, NEEDS_NAME if environ.get("OPENAI_BASE_URL") else NO_MODEL), "OPENAI_BASE_URL"
+    return ok(what, f"{choice.name} ({choice.why})"), _BASE_URLS.get(choice.name.partition(":")[0], "")
 
 
 def _recording(path: Path) -> Sequence[Event]:

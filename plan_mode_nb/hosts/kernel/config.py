@@ -1,4 +1,5 @@
-"""Settings: ``plan_mode_nb.json`` along the Jupyter configuration path, IPython's own configuration, and ``%config``.
+"""Settings: ``plan_mode_nb.json`` along the Jupyter configuration path, IPython's own configuration, and ``%config``; below them all, what
+the installation ships.
 
 Every reading gives one frozen value or one sentence that names the key and where it goes. traitlets only warns of unknown keys; these
 classes raise.
@@ -19,6 +20,9 @@ from plan_mode_nb.exceptions import ConfigError
 from plan_mode_nb.plan import PlanModeConfig, resolve_config
 
 FILE_NAME = "plan_mode_nb.json"
+SHIPPED = "plan_mode_nb"
+"""The folder, in Jupyter's data folders, of the file that the installation ships: a configuration folder of an environment would outrank
+the person's own."""
 INSTRUCTIONS = (
     "You are the agent of a Jupyter notebook, working for the person whose notebook it is. You share their kernel: the python tool runs "
     "code in their namespace, so their variables and imports are yours to use, and figures and tables that your code displays appear in "
@@ -142,9 +146,9 @@ def load(shell: Any) -> Settings:
     Raises:
         ConfigError: an unknown key or a value of the wrong kind; names it and where it stands.
     """
-    from jupyter_core.paths import jupyter_config_path
+    from jupyter_core.paths import jupyter_config_path, jupyter_path
 
-    files = read_files(jupyter_config_path())
+    files = read_files([*jupyter_config_path(), *jupyter_path(SHIPPED)])
     agent = _build(PlanAgent, shell, files.get("PlanAgent", {}))
     plan_mode = _build(PlanMode, shell, files.get("PlanMode", {}))
     settings = Settings(agent, plan_mode)

@@ -17,6 +17,7 @@ from commands import command, private
 from plan_mode_nb import __version__
 from plan_mode_nb.hosts.cli import installed, kept, running
 from plan_mode_nb.hosts.cli.findings import Finding, line
+from plan_mode_nb.hosts.cli.running import ModelNames
 from plan_mode_nb.log.codec import decode_all
 from plan_mode_nb.store.jsonl import save_jsonl
 from plan_mode_nb.store.notebook import write_notebook
@@ -38,13 +39,25 @@ def configure(place: Path, content: object) -> None:
 
 
 def test_a_fine_installation_is_all_ok_and_status_0(place: Path) -> None:
-    configure(place, {"PlanAgent": {"model": f"recording:{place / 'recording.jsonl'}"}})
+    recording = f"recording:{place / 'recording.jsonl'}"
+    configure(place, {"PlanAgent": {"model": recording, "plan_model": recording}})
     done = command("doctor", cwd=place, environment=private(place))
     assert {text.split()[0] for text in done.stdout.splitlines()} == {"ok"}, done.stdout
     assert (done.returncode, done.stderr) == (0, "")
-    for what in ("python", "ipykernel", "lab extension", "server extension", "configuration", "kernel", "model", "journals"):
+    for what in (
+        "python",
+        "ipykernel",
+        "lab extension",
+        "server extension",
+        "configuration",
+        "guidance",
+        "kernel",
+        "model",
+        "plan model",
+        "journals",
+    ):
         assert any(text.startswith(f"ok   {what}") for text in done.stdout.splitlines()), what
-    assert f"{place / 'config' / 'plan_mode_nb.json'} sets PlanAgent.model" in done.stdout
+    assert f"{place / 'config' / 'plan_mode_nb.json'} sets PlanAgent.model, PlanAgent.plan_model\n" in done.stdout
     assert not (place / "runtime" / "plan_mode_nb").exists(), "looking leaves nothing behind"
 
 
@@ -86,8 +99,22 @@ def test_a_configuration_file_that_is_damaged_is_named(tmp_path: Path, content: 
     assert str(tmp_path / "plan_mode_nb.json") in finding.text
 
 
-def test_without_any_configuration_file_plan_mode_has_no_guidance(tmp_path: Path) -> None:
-    assert marks(installed.config_files([tmp_path])) == ["fix"]
+def test_without_any_configuration_file_there_is_nothing_to_mend(tmp_path: Path) -> None:
+    assert marks(installed.config_files([tmp_path])) == []
+
+
+def test_the_guidance_is_the_first_that_is_set_and_without_one_it_says_what_brings_it_back(tmp_path: Path) -> None:
+    for name, content in (
+        ("model", {"PlanAgent": {"model": "x"}}),
+        ("own", {"PlanMode": {"section": "Mine."}}),
+        ("shipped", {"PlanMode": {"section": "x"}}),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "plan_mode_nb.json").write_text(json.dumps(content))
+    none, own, shipped = tmp_path / "model", tmp_path / "own", tmp_path / "shipped"
+    assert installed.guidance([none, own, shipped]) == Finding("ok", "guidance", f"PlanMode.section of {own / 'plan_mode_nb.json'}")
+    assert installed.guidance([none, shipped]) == Finding("ok", "guidance", f"PlanMode.section of {shipped / 'plan_mode_nb.json'}")
+    assert installed.guidance([none]).mark == "fix"
 
 
 def test_the_first_folder_that_speaks_of_the_server_extension_decides(tmp_path: Path) -> None:
@@ -174,14 +201,28 @@ def test_an_address_that_is_none_is_said_to_be_none(url: str) -> None:
 
 
 def test_the_network_is_left_alone_where_no_server_is_configured() -> None:
-    (finding,) = running.model("", {"DEEPSEEK_API_KEY": SECRET})
+    (finding,) = running.models(ModelNames(""), {"DEEPSEEK_API_KEY": SECRET})
     assert finding.mark == "ok"
     assert "DEEPSEEK_API_KEY is set" in finding.text
 
 
 def test_a_recording_that_is_not_there_is_a_finding(tmp_path: Path) -> None:
-    (finding,) = running.model(f"recording:{tmp_path / 'none.jsonl'}", {})
+    (finding,) = running.models(ModelNames(f"recording:{tmp_path / 'none.jsonl'}"), {})
     assert finding.mark == "fix"
+
+
+def test_the_model_of_plan_mode_is_a_finding_of_its_own_and_one_server_is_asked_once(served: str) -> None:
+    environ = {"OPENAI_BASE_URL": f"http://{served}/v1", "OPENAI_API_KEY": SECRET}
+    found = list(running.models(ModelNames("openai-chat:small", "openai-chat:large"), environ))
+    assert [(each.what, each.text.split()[0]) for each in found[:2]] == [
+        ("model", "openai-chat:small"),
+        ("plan model", "openai-chat:large"),
+    ]
+    assert "PlanAgent.plan_model" in found[1].text
+    assert [each.what for each in found[2:]] == ["model server"]
+    assert len(Models.asked) == 1
+    wrong = list(running.models(ModelNames("openai-chat:small", "gpt"), {}))[1]
+    assert (wrong.mark, wrong.what, "PlanAgent.plan_model 'gpt' names no provider" in wrong.text) == ("fix", "plan model", True)
 
 
 def test_a_kernel_that_is_not_there_is_a_finding() -> None:
