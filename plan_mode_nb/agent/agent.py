@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
 from plan_mode_nb.agent.inbox import Inbox
+from plan_mode_nb.agent.model import Models
 from plan_mode_nb.log.session import Session
+
+T = TypeVar("T")
 
 
 class Agent(Protocol):
@@ -30,6 +34,17 @@ class Agent(Protocol):
     @property
     def is_live(self) -> bool:
         """Whether it can still be driven (not disposed)."""
+
+    @property
+    def models(self) -> Models:
+        """The models that its steps may have."""
+
+    async def maintain(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Await ``work()`` while no turn can begin.
+
+        Raises:
+            HostError: a turn runs already, or the agent was disposed.
+        """
 
 
 def live_owner(agent: Agent) -> Agent | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from plan_mode_nb.agent.agent import Agent, root_of
 from plan_mode_nb.agent.commands import Command, CommandCall, CommandResult
+from plan_mode_nb.agent.registry import Undo, undo_all
+from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.folds.policies import LastValueFold
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.log.vocabulary import draft
@@ -55,6 +57,24 @@ class Axis(Generic[V]):
     def line(self, value: V) -> str:
         """One line: the axis, its value, and what that means."""
         return f"{self.title}: {value}. {self.meanings[value]}"
+
+    def install(self, seams: Seams, *registrations: Callable[[], Undo]) -> Undo:
+        """Make these registrations, and register the command where the composition has commands.
+
+        Raises:
+            ValueError: a name is taken, so the axis is installed already; nothing stays registered.
+        """
+        undos: list[Undo] = []
+        undo = undo_all(undos)
+        try:
+            for register in registrations:
+                undos.append(register())
+            if seams.commands is not None:
+                undos.append(seams.commands.register(self.make_command()))
+        except ValueError:
+            undo()
+            raise
+        return undo
 
     def make_command(self) -> Command:
         """The command: without an argument it says what is in force, with one it sets it. Case is ignored."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from plan_mode_nb.agent.agent import Agent
@@ -25,13 +25,15 @@ _logger = logging.getLogger(__name__)
 class CommandCall:
     """One use. ``args``: the raw text after the name; ``images``: image blocks that came with it.
 
-    ``literal``: the text is a message whatever it says (the body of a cell); no word of it is a keyword.
+    ``literal``: the text is a message whatever it says (the body of a cell); no word of it is a keyword. ``id``: the ``commandId``
+    under which the use is logged; a handler always has it.
     """
 
     agent: Agent
     args: str
     images: tuple[Block, ...] = ()
     literal: bool = False
+    id: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,10 @@ Handler = Callable[[CommandCall], CommandResult | Awaitable[CommandResult]]
 
 @dataclass(frozen=True)
 class Command:
-    """``hint`` shows what may follow the name; ``help`` is what ``?`` prints; ``recorded_args`` is what the log keeps of a call's text."""
+    """``hint`` shows what may follow the name; ``help`` is what ``?`` prints; ``recorded_args`` is what the log keeps of a call's text.
+
+    ``magic``: whether a shell has a magic of this name; otherwise the command stands under another one (``%session compact``).
+    """
 
     name: str
     description: str
@@ -56,6 +61,7 @@ class Command:
     hint: str = ""
     help: str = ""
     images: bool = False
+    magic: bool = True
     recorded_args: Callable[[CommandCall], str] = lambda call: call.args
 
 
@@ -95,7 +101,7 @@ class CommandRegistry:
         session.append(*self._run_events(command, call, command_id, cell))
         result = CommandResult("error", "the command was interrupted")
         try:
-            handled = command.handler(call)
+            handled = command.handler(replace(call, id=command_id))
             result = await handled if inspect.isawaitable(handled) else handled
         except CommandError as error:
             result = CommandResult("error", str(error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -99,6 +99,10 @@ class Model(Protocol):
         Raises:
             ModelError: the request failed; chunks before it were delivered.
         """
+
+
+Models = Callable[[str | None], Model]
+"""A model's name -> the model; None -> the one that the deployment chose. Raises ModelError or ConfigError with a sentence."""
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from plan_mode_nb.agent.permission import Permissions
 from plan_mode_nb.agent.prestep import PreStepChain
 from plan_mode_nb.agent.previews import Previews
 from plan_mode_nb.agent.projections import Projections
-from plan_mode_nb.agent.prompt import PromptSections
+from plan_mode_nb.agent.prompt import PromptContext, PromptSections
 from plan_mode_nb.agent.questions import Questions
 from plan_mode_nb.agent.redact import Redactions
 from plan_mode_nb.agent.reopening import Reopening
@@ -74,3 +74,9 @@ class Seams:
 
 Install = Callable[[Seams], Callable[[], None]]
 """What a plugin is to a composition: it takes the seams and returns its undo."""
+
+
+def stable_length(system: str, seams: Seams, context: PromptContext) -> int:
+    """How many characters of a logged system prompt the session does not change, as its sections stand now."""
+    stable = seams.redactions.text(seams.sections.assemble_stable(context))
+    return len(stable) if system.startswith(stable) else 0

@@ -21,6 +21,7 @@ def tool_from(
     name: str | None = None,
     replay: Replayed = "played",
     present_call: Callable[[str], Presentation | None] = lambda arguments: None,
+    replay_call: Callable[[str], Replayed] | None = None,
 ) -> Tool:
     """Build a tool. The function's docstring is its description; a first parameter annotated ``ToolCall`` receives the call.
 
@@ -50,7 +51,7 @@ def tool_from(
         result = function(call, **values) if wants_call else function(**values)
         return _outcome(await result if inspect.isawaitable(result) else result)
 
-    return Tool(tool_name, description, _schema(struct), run, replay=replay, present_call=present_call)
+    return Tool(tool_name, description, _schema(struct), run, replay=replay, present_call=present_call, replay_call=replay_call)
 
 
 def _field(tool: str, parameter: inspect.Parameter, hints: dict[str, Any]) -> tuple[Any, ...]:

@@ -92,11 +92,12 @@ class Tool:
     run: Callable[[ToolCall], Awaitable[Outcome]]
     replay: Replayed = "played"
     present_call: Callable[[str], Presentation | None] = field(default=lambda arguments: None)
+    replay_call: Callable[[str], Replayed] | None = None
+    """Raw arguments -> what a replay does with such a call, for a tool whose calls differ in it; None: all are as ``replay`` says."""
 
-    @property
-    def rebuilds(self) -> bool:
-        """Whether a replay runs it again for what it makes."""
-        return self.replay in ("rebuilds", "volatile")
+    def replayed(self, arguments: str) -> Replayed:
+        """What a replay does with a call of these arguments."""
+        return self.replay if self.replay_call is None else self.replay_call(arguments)
 
     @property
     def schema(self) -> dict[str, Any]:

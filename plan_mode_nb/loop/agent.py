@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.inbox import Inbox
+from plan_mode_nb.agent.model import Models
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.exceptions import HostError
 from plan_mode_nb.log.closing import closers
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.log.vocabulary import draft
-from plan_mode_nb.loop.turn import LoopConfig, Models, TurnEnd, run_turn
+from plan_mode_nb.loop.turn import LoopConfig, TurnEnd, run_turn
 
+T = TypeVar("T")
 CancelCause = dict[str, Any]
 """dsh's: ``{"kind": "user" | "parent" | "disposed"}`` or ``{"kind": "hook", "reason"}``."""
 
@@ -77,13 +80,7 @@ class LoopAgent:
             HostError: a turn runs already, or the agent was disposed.
             asyncio.CancelledError: it was stopped; the log is closed.
         """
-        if not self._live:
-            raise HostError(f"the agent {self.name!r} is gone; run %load_ext plan_mode_nb again")
-        if self._running is not None:
-            raise HostError(f"the agent {self.name!r} is already in a turn; wait for its cell to end, or steer it from the controls card")
-        self._running = task = asyncio.current_task()
-        self._cancels = 0 if task is None else task.cancelling()
-        self.cancel_cause = {"kind": "user"}
+        self._begin()
         try:
             return await run_turn(self, cell)
         except asyncio.CancelledError:
@@ -91,6 +88,27 @@ class LoopAgent:
             raise
         finally:
             self._running = None
+
+    async def maintain(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Await ``work()``, which is no turn: none can begin meanwhile, and :meth:`cancel` stops it. What waits to be said goes on waiting.
+
+        Raises:
+            HostError: a turn runs already, or the agent was disposed.
+        """
+        self._begin()
+        try:
+            return await work()
+        finally:
+            self._running = None
+
+    def _begin(self) -> None:
+        if not self._live:
+            raise HostError(f"the agent {self.name!r} is gone; run %load_ext plan_mode_nb again")
+        if self._running is not None:
+            raise HostError(f"the agent {self.name!r} is already in a turn; wait for its cell to end, or steer it from the controls card")
+        self._running = task = asyncio.current_task()
+        self._cancels = 0 if task is None else task.cancelling()
+        self.cancel_cause = {"kind": "user"}
 
     def is_stopped(self) -> bool:
         """Whether the running turn is being stopped, by whoever cancelled its task. True until the turn has ended.

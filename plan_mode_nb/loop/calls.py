@@ -11,17 +11,15 @@ import logging
 from collections.abc import Callable, Sequence
 
 from plan_mode_nb.agent.agent import Agent
+from plan_mode_nb.agent.dispatch import NOT_DISPATCHED, ended
 from plan_mode_nb.agent.seams import Seams
-from plan_mode_nb.agent.tools import CallInterrupted, Outcome, ToolCall, ToolResult, error_result
+from plan_mode_nb.agent.tools import Outcome, ToolCall, ToolResult, error_result
 from plan_mode_nb.exceptions import LogError
 from plan_mode_nb.log.events import Draft
 from plan_mode_nb.log.messages import Block, tool_result_message
 from plan_mode_nb.log.vocabulary import draft, surface
 
 _logger = logging.getLogger(__name__)
-NOT_DISPATCHED = error_result("tool call aborted before dispatch", name="AbortError", code="TOOL_ABORTED_BEFORE_DISPATCH")
-CANCELLED_INSIDE = error_result("the tool was cancelled from inside; nobody stopped the turn", name="CancelledError", code="TOOL_CRASHED")
-INTERRUPTED = error_result("the call was interrupted; what it had done until then stays done", name="AbortError", code="TOOL_INTERRUPTED")
 
 
 async def run_calls(
@@ -38,21 +36,10 @@ async def run_calls(
         seq = _append_call(agent, call)
         outcome = Outcome(NOT_DISPATCHED)
         if stop is None:
-            outcome, stop = await _run(seams, call, is_stopped)
+            outcome, stop = await ended(seams.tools, call, is_stopped)
         _append_result(agent, seams, call, seq, outcome)
     if stop is not None:
         raise stop
-
-
-async def _run(seams: Seams, call: ToolCall, is_stopped: Callable[[], bool]) -> tuple[Outcome, asyncio.CancelledError | None]:
-    """The call's outcome, and the stop that came meanwhile: also where the tool kept it to itself. A cancellation of its own is none."""
-    try:
-        outcome = await seams.tools.run(call)
-    except CallInterrupted as stop:
-        return stop.outcome, stop
-    except asyncio.CancelledError as stop:
-        return (Outcome(INTERRUPTED), stop) if is_stopped() else (Outcome(CANCELLED_INSIDE), None)
-    return outcome, asyncio.CancelledError() if is_stopped() else None
 
 
 def _append_call(agent: Agent, call: ToolCall) -> int:

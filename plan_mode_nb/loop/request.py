@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from plan_mode_nb.agent.model import Model, Request
 from plan_mode_nb.agent.prompt import PromptContext
-from plan_mode_nb.agent.seams import Seams
+from plan_mode_nb.agent.seams import Seams, stable_length
 from plan_mode_nb.exceptions import InvariantError
 from plan_mode_nb.folds.context import CONTEXT
 from plan_mode_nb.folds.header import HEADER, HEADER_SEQ, canonical
@@ -54,13 +54,8 @@ def derive(session: Session, seams: Seams, context: PromptContext | None = None)
         tools=header.get("tools", []),
         messages=session.fold(HISTORY),
         images=seams.attachments,
-        stable=None if context is None else _stable(system, seams, context),
+        stable=None if context is None else stable_length(system, seams, context),
     )
-
-
-def _stable(system: str, seams: Seams, context: PromptContext) -> int:
-    stable = seams.redactions.text(seams.sections.assemble_stable(context))
-    return len(stable) if system.startswith(stable) else 0
 
 
 def prove(request: Request, session: Session, since: int, check: Check) -> None:

@@ -15,7 +15,7 @@ from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.log.messages import Block, assistant_message
 from plan_mode_nb.log.vocabulary import draft, surface
-from plan_mode_nb.loop.answer import Answer, chunk_json
+from plan_mode_nb.agent.answer import Answer, chunk_json
 from plan_mode_nb.loop.calls import run_calls
 from plan_mode_nb.loop.redacted import RedactedChunks
 

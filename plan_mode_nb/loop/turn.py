@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plan_mode_nb.agent.model import Model, window_of
+from plan_mode_nb.agent.model import window_of
 from plan_mode_nb.agent.prestep import Enter, Reject, Step
 from plan_mode_nb.agent.prompt import PromptContext
 from plan_mode_nb.agent.seams import Seams
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from plan_mode_nb.loop.agent import LoopAgent
 
 _logger = logging.getLogger(__name__)
-Models = Callable[[str | None], Model]
-"""A model's name -> the model; None -> the one that the deployment chose. Raises ModelError or ConfigError with a sentence."""
 
 
 @dataclass(frozen=True)
@@ -155,4 +153,4 @@ async def _enter(agent: LoopAgent, config: LoopConfig, step: Step, entering: Seq
     return ended
 
 
-__all__ = ["LoopConfig", "Models", "Seams", "TurnEnd", "run_turn"]
+__all__ = ["LoopConfig", "Seams", "TurnEnd", "run_turn"]
