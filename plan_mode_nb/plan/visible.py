@@ -61,6 +61,7 @@ class _Marks:
         self._rtl = False
 
     def mark(self, match: re.Match[str]) -> str:
+        """What stands for a suspect: itself where it belongs to ordinary spelling, else a visible mark."""
         found = match.group()
         if len(found) > 1:
             return found

@@ -33,6 +33,7 @@ class Line(NamedTuple):
 
     @property
     def text(self) -> str:
+        """The whole line."""
         return "".join(piece for _, piece in self.pieces)
 
 

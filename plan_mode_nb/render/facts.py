@@ -15,13 +15,20 @@ class EventLike(Protocol):
     """What rendering reads of an event (``log.events.Event`` is one)."""
 
     @property
-    def type(self) -> str: ...
+    def type(self) -> str:
+        """Its name in the vocabulary."""
+
     @property
-    def seq(self) -> int: ...
+    def seq(self) -> int:
+        """Its place in the log, from 0."""
+
     @property
-    def time(self) -> int: ...
+    def time(self) -> int:
+        """Unix milliseconds."""
+
     @property
-    def data(self) -> Any: ...
+    def data(self) -> Any:
+        """Its payload."""
 
 
 def mapping(value: object) -> Mapping[str, Any]:
@@ -44,6 +51,13 @@ def result_of(data: object) -> tuple[str, Sequence[Mapping[str, Any]], bool]:
     inner = blocks(mapping(data).get("message"))
     block = inner[0] if inner else {}
     return str(block.get("toolCallId", "")), items(block.get("content")), bool(block.get("isError"))
+
+
+def own_figures(data: object) -> Sequence[Mapping[str, Any]]:
+    """The image blocks of a ``tool/result`` that are displayed from the log, because no code of the notebook's kernel displayed them."""
+    if mapping(mapping(data).get("meta")).get("figures") != "shown":
+        return ()
+    return [block for block in result_of(data)[1] if block.get("type") == "image"]
 
 
 def reviewed_plan(asked: object) -> str | None:

@@ -17,6 +17,7 @@ from plan_mode_nb.render.cards import (
     approval_card,
     assistant_text,
     error_line,
+    figure,
     notice,
     plan_card,
     question_card,
@@ -29,6 +30,8 @@ from plan_mode_nb.render.tool_card import ToolStatus, tool_card
 
 TitleOf = Callable[[str, str], str | None]
 """(tool name, raw arguments) -> what the call's card is titled by, or None for the first words of its arguments."""
+ImageOf = Callable[[str], bytes | None]
+"""An image's ``attachmentId`` -> its bytes, None where they are not here."""
 
 SUMMARY = "summary"
 
@@ -50,6 +53,7 @@ class _Entry:
     rendered: Bundle | None = None
 
     def bundle(self) -> Bundle:
+        """What it shows now, rendered at most once for each change."""
         if self.rendered is None:
             self.rendered = self.render()
         return self.rendered
@@ -77,12 +81,14 @@ class TurnView:
     """Feed one turn's events in order; read ``slots`` at any time.
 
     Slot 0 is the summary, final with ``turn/end``. Then, in the order things first happened: assistant texts, one card a tool call (a
-    plan review or a question in place of the card of the call that asked it), approvals, steering, the todo list, a failure's line.
+    plan review or a question in place of the card of the call that asked it) and the figures that only the log has, approvals, steering,
+    the todo list, a failure's line.
     Event types it does not know are ignored.
     """
 
-    def __init__(self, title_of: TitleOf | None = None) -> None:
+    def __init__(self, title_of: TitleOf | None = None, image_of: ImageOf = lambda attachment_id: None) -> None:
         self._title_of: TitleOf = title_of or (lambda name, arguments: None)
+        self._image_of = image_of
         self._entries: dict[str, _Entry] = {SUMMARY: _Entry(self._summary)}
         self._calls: dict[str, _Call] = {}
         self._asked: dict[str, _Asked] = {}
@@ -165,6 +171,11 @@ class TurnView:
         call = self._calls.setdefault(call_id, _Call("tool", ""))
         call.result, call.is_error = content, is_error
         self._show(call_id, partial(self._call_card, call_id), final=True)
+        for number, image in enumerate(facts.own_figures(data)):
+            self._show(f"figure:{call_id}:{number}", partial(self._figure, image), final=True)
+
+    def _figure(self, image: Mapping[str, Any]) -> Bundle:
+        return figure(image, self._image_of(str(mapping(image.get("attachment")).get("attachmentId", ""))))
 
     def _question(self, data: Mapping[str, Any]) -> None:
         request, call_id = str(data.get("requestId", "")), str(data.get("callId", ""))

@@ -166,9 +166,11 @@ class _Repr(reprlib.Repr):
     """Bounded everywhere, however deep or long; an integer too long for decimal digits says how long it is."""
 
     def repr_int(self, x: int, level: int) -> str:
+        """Python refuses, and takes long over, decimal digits by the thousands."""
         return super().repr_int(x, level) if x.bit_length() < 10_000 else f"<an integer of {x.bit_length():,} bits>"
 
     def repr_instance(self, x: Any, level: int) -> str:
+        """A class may say what it likes of itself, or fail to."""
         return _guarded(lambda each: super(_Repr, self).repr_instance(each, level), x)
 
 

@@ -54,21 +54,26 @@ class RecordedStream(io.TextIOBase):
 
     @property
     def name(self) -> str:
+        """As Python names its own."""
         return f"<{self._stream}>"
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
+        """What bytes written to :attr:`buffer` are read as."""
         return "utf-8"
 
     @property
     def errors(self) -> str:  # type: ignore[override]
+        """Bytes that are no text show as a replacement character."""
         return "replace"
 
     @property
     def buffer(self) -> _Bytes:
+        """For code that writes bytes."""
         return _Bytes(self)
 
     def write(self, text: str) -> int:
+        """Record ``text``; returns its length. Raises TypeError for anything but text, as every text stream."""
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         if os.getpid() != self._process:  # a forked child: its memory is its own, the descriptor is not
@@ -84,13 +89,15 @@ class RecordedStream(io.TextIOBase):
         return len(text) if now is self or now is None else int(now.write(text) or 0)
 
     def writable(self) -> bool:
+        """Always."""
         return True
 
     def isatty(self) -> bool:
+        """Never: no colours, no progress bars that go back."""
         return False
 
     def fileno(self) -> int:
-        # Redirected as well, so that a subprocess given this stream is recorded.
+        """The descriptor of the stream it stands for: redirected as well, so that a subprocess given this stream is recorded."""
         return 1 if self._stream == "stdout" else 2
 
 
@@ -102,9 +109,11 @@ class _Bytes(io.RawIOBase):
         self._stream = stream
 
     def writable(self) -> bool:
+        """Always."""
         return True
 
     def write(self, data: Any) -> int:
+        """Record bytes as text; returns how many."""
         self._stream.write(bytes(data).decode("utf-8", "replace"))
         return len(data)
 

@@ -40,7 +40,8 @@ class Pump(Protocol):
 
     def __enter__(self) -> Self: ...
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None: ...
-    def poll(self, seconds: float) -> None: ...
+    def poll(self, seconds: float) -> None:
+        """Handle what arrived, or wait for it at most ``seconds``."""
 
 
 @final
@@ -57,6 +58,7 @@ class TerminalPump:
         return None
 
     def poll(self, seconds: float) -> None:
+        """Wait to be woken, at most ``seconds``."""
         select.select([self._wake], [], [], seconds)
 
 
@@ -115,6 +117,7 @@ class KernelPump:
                 task.add_done_callback(_handed_over.discard)
 
     def poll(self, seconds: float) -> None:
+        """Handle what arrived; if nothing had, wait for it at most ``seconds``."""
         # zmq's file descriptor is edge-triggered: what already arrived must be taken before waiting.
         self._exchange()
         if self._poller.poll(int(seconds * 1000)):

@@ -112,6 +112,7 @@ class _Run:
         self._dropped = 0
 
     def write(self, text: str) -> None:
+        """Add text; what is dropped for it is counted."""
         self._chunks.append(text)
         self._size += len(text)
         if self._size > 2 * KEEP_CHARS:
@@ -126,6 +127,7 @@ class _Run:
         return whole[:half], whole[-half:]
 
     def item(self) -> Text:
+        """All of it as one text, with a line where the middle was dropped."""
         whole = "".join(self._chunks)
         if self._dropped:
             half = KEEP_CHARS // 2

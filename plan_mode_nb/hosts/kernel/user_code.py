@@ -34,10 +34,17 @@ class UserCodeHost(Protocol):
     """What running user code needs of the turn around it. `CellTurn` is one; `NO_TURN` is the null."""
 
     @property
-    def interrupted(self) -> bool: ...
-    def user_code(self) -> AbstractContextManager[None]: ...
-    def awaiting(self, task: asyncio.Task[Any]) -> AbstractContextManager[None]: ...
-    def pump_once(self) -> None: ...
+    def interrupted(self) -> bool:
+        """Whether the person stopped the turn."""
+
+    def user_code(self) -> AbstractContextManager[None]:
+        """SIGINT raises KeyboardInterrupt inside: the code is what is interrupted."""
+
+    def awaiting(self, task: asyncio.Task[Any]) -> AbstractContextManager[None]:
+        """SIGINT cancels ``task``: the code awaits, and may clean up."""
+
+    def pump_once(self) -> None:
+        """Let what arrived be handled while the code awaits."""
 
 
 @final
@@ -47,13 +54,15 @@ class _NoTurn:
     interrupted = False
 
     def user_code(self) -> AbstractContextManager[None]:
+        """As it is."""
         return nullcontext()
 
     def awaiting(self, task: asyncio.Task[Any]) -> AbstractContextManager[None]:
+        """As it is."""
         return nullcontext()
 
     def pump_once(self) -> None:
-        return None
+        """Nothing is held up."""
 
 
 NO_TURN: Final[UserCodeHost] = _NoTurn()
