@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from plan_mode_nb.agent.approval import ApprovalRequest, Decided
 from plan_mode_nb.agent.axis import Axis
-from plan_mode_nb.agent.registry import Undo, undo_all
+from plan_mode_nb.agent.registry import Undo
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.folds.policies import APPROVAL_POLICY
 
@@ -42,13 +42,4 @@ def install(seams: Seams) -> Undo:
     Raises:
         ValueError: a name is taken, so the axis is installed already; nothing stays registered.
     """
-    undos: list[Undo] = []
-    undo = undo_all(undos)
-    try:
-        undos.append(seams.approvals.govern("approval policy", policy))
-        if seams.commands is not None:
-            undos.append(seams.commands.register(AXIS.make_command()))
-    except ValueError:
-        undo()
-        raise
-    return undo
+    return AXIS.install(seams, lambda: seams.approvals.govern("approval policy", policy))

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from plan_mode_nb.agent.axis import Axis
 from plan_mode_nb.agent.permission import Allowed, UnconfinedRun, Verdict, verdict_of
-from plan_mode_nb.agent.registry import Undo, undo_all
+from plan_mode_nb.agent.registry import Undo
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.folds.policies import SANDBOX_MODE
 from plan_mode_nb.log.events import Draft
@@ -57,14 +57,6 @@ def install(seams: Seams) -> Undo:
                 approving = seams.approvals.decide(run.agent, run.call.name, run.preview, reason=reason, call_id=run.call.call_id)
                 return verdict_of(await approving, run.call.name)
 
-    undos: list[Undo] = []
-    undo = undo_all(undos)
-    try:
-        undos.append(seams.permissions.register("sandbox mode", check))
-        undos.append(seams.reopening.register("sandbox mode", _owed))
-        if seams.commands is not None:
-            undos.append(seams.commands.register(AXIS.make_command()))
-    except ValueError:
-        undo()
-        raise
-    return undo
+    return AXIS.install(
+        seams, lambda: seams.permissions.register("sandbox mode", check), lambda: seams.reopening.register("sandbox mode", _owed)
+    )
