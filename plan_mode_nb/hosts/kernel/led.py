@@ -19,6 +19,7 @@ from plan_mode_nb.loop.turn import LoopConfig, TurnEnd
 
 if TYPE_CHECKING:
     from plan_mode_nb.hosts.kernel.host import KernelHost
+    from plan_mode_nb.replay.replay import Replay
 
 Kind = Literal["command", "turn"]
 
@@ -138,6 +139,21 @@ class NotLed:
 
     def close(self) -> None:
         """Nothing to let go."""
+
+
+class AlongARecording:
+    """How a turn runs in both replays."""
+
+    replay: Replay
+
+    def config(self, agent: LoopAgent, config: LoopConfig) -> LoopConfig:
+        """As the recording has it."""
+        return self.replay.config(agent, config)
+
+    async def run_turn(self, agent: LoopAgent, cell: dict[str, str]) -> TurnEnd:
+        """The turn; one that a killed process left is played."""
+        played = self.replay.play(agent)
+        return await agent.run_turn(cell) if played is None else played
 
 
 def button(shell: Any) -> Callable[[LoopAgent, dict[str, Any]], None]:

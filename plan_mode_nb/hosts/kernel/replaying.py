@@ -16,10 +16,9 @@ from plan_mode_nb.exceptions import CommandError, ReplayError, TurnError
 from plan_mode_nb.folds.policies import SANDBOX_MODE
 from plan_mode_nb.hosts.front_end import People
 from plan_mode_nb.hosts.kernel.agents import unix_milliseconds
-from plan_mode_nb.hosts.kernel.led import Kind, NotLed, button
+from plan_mode_nb.hosts.kernel.led import AlongARecording, Kind, NotLed, button
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.loop.agent import LoopAgent
-from plan_mode_nb.loop.turn import LoopConfig, TurnEnd
 from plan_mode_nb.replay.matching import Matching, Place, read_sessions
 from plan_mode_nb.replay.replay import Replay, Rules
 
@@ -31,7 +30,7 @@ _AXES = ("sandbox/mode", "approval/policy")
 """What a recording must not set here: the person does, by the cells that they run."""
 
 
-class Replaying(NotLed):
+class Replaying(AlongARecording, NotLed):
     """Satisfies Led. Agent ``main`` is replayed, every session that it had; other agents are live."""
 
     is_replaying = True
@@ -106,15 +105,6 @@ class Replaying(NotLed):
         source = self._host.cell.reference["source"]
         led: LoopAgent = self._host.on_agent(lambda: self.replay.lead(agent, source, kind, self._reopened))  # type: ignore[assignment]
         return led
-
-    def config(self, agent: LoopAgent, config: LoopConfig) -> LoopConfig:
-        """As recorded for the copy."""
-        return self.replay.config(agent, config)
-
-    async def run_turn(self, agent: LoopAgent, cell: dict[str, str]) -> TurnEnd:
-        """The turn; one that a killed process left is played."""
-        played = self.replay.play(agent)
-        return await agent.run_turn(cell) if played is None else played
 
     def done(self, agent: LoopAgent) -> None:
         """Compare to the end of the part.

@@ -17,13 +17,12 @@ from plan_mode_nb.agent.seams import random_id
 from plan_mode_nb.exceptions import ConfigError, ReplayError
 from plan_mode_nb.hosts.front_end import People, TurnDisplay
 from plan_mode_nb.hosts.kernel import sources
-from plan_mode_nb.hosts.kernel.led import Kind, button, tell_asked_before
+from plan_mode_nb.hosts.kernel.led import AlongARecording, Kind, button, tell_asked_before
 from plan_mode_nb.hosts.kernel.refusals import one_line
 from plan_mode_nb.hosts.kernel.replayed_display import ReplayedDisplay, figures_of
 from plan_mode_nb.log.events import SessionId
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.loop.agent import LoopAgent
-from plan_mode_nb.loop.turn import LoopConfig, TurnEnd
 from plan_mode_nb.replay.environment import MODE, REPORT, SANITIZE, TOOLS, Mode, sanitize_patterns
 from plan_mode_nb.replay.matching import Matching, match
 from plan_mode_nb.replay.replay import Replay, Rules
@@ -40,7 +39,7 @@ def is_asked_for(environ: Mapping[str, str]) -> bool:
     return environ.get(MODE) in REPLAYS
 
 
-class Strict:
+class Strict(AlongARecording):
     """Satisfies Led."""
 
     carries = False
@@ -115,15 +114,6 @@ class Strict:
             raise one_line(error) from None
         tell_asked_before(self._host, led, kind)
         return led  # type: ignore[no-any-return]
-
-    def config(self, agent: LoopAgent, config: LoopConfig) -> LoopConfig:
-        """As the recording has it."""
-        return self.replay.config(agent, config)
-
-    async def run_turn(self, agent: LoopAgent, cell: dict[str, str]) -> TurnEnd:
-        """The turn; one that a killed process left is played."""
-        played = self.replay.play(agent)
-        return await agent.run_turn(cell) if played is None else played
 
     def done(self, agent: LoopAgent) -> None:
         """Compare to the end of the part, and report.
