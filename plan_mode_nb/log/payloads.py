@@ -166,6 +166,18 @@ def _tool_result(data: dict[str, Any]) -> None:
         raise _Wrong("`toolCallId` must be the `callId` of the message's source")
 
 
+def _inside_start(data: dict[str, Any]) -> None:
+    _filled(data, "parentCallId", "subCallId", "name")
+    if "arguments" not in data:
+        raise _Wrong("`arguments` must be there")
+
+
+def _inside(data: dict[str, Any]) -> None:
+    _inside_start(data)
+    _boolean(data, "isError")
+    _blocks(data)
+
+
 def _request_header(data: dict[str, Any]) -> None:
     header = _object(data, "header")
     config = _object(header, "config")
@@ -230,6 +242,8 @@ _RULES: dict[str, Callable[[dict[str, Any]], None]] = {
     "assistant/chunk": _chunk,
     "tool/call": _tool_call,
     "tool/result": _tool_result,
+    "tool/code-dispatch-start": _inside_start,
+    "tool/code-dispatch": _inside,
     "request/header": _request_header,
     "request/context": _request_context,
     "todo/write": _todos,
