@@ -142,6 +142,9 @@ def _disorder(event: Event, place: Place) -> str | None:
             return _outside(event, place)
         case "tool/result":
             return _unasked(event, place)
+        case "tool/code-dispatch-start" | "tool/code-dispatch":
+            parent = data["parentCallId"]
+            return None if parent in place.calls else f"it belongs to call {quoted(parent)}, which is not running"
         case kind if kind in TURN_ENCLOSED and place.turn is None:
             return "it stands outside any turn"
     return None
