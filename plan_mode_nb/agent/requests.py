@@ -1,6 +1,7 @@
 """What becomes of a request that failed: the chain that may have the same request made again within its step (``request-error``).
 
-A retry is not a step: the request is the step's own, byte for byte, and nobody's pre-step is asked again.
+A retry is not a step: the request is the step's own, byte for byte, and nobody's pre-step is asked again. After a compaction its header is
+the step's own, and its messages are those that the log has now.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.waterfall import Waterfall
 from plan_mode_nb.exceptions import ModelError
 
-RequestErrorAction: TypeAlias = Literal["retry", "fail"]
+RequestErrorAction: TypeAlias = Literal["retry", "derive", "fail"]
+"""``retry``: the same request again. ``derive``: the history was replaced (compaction); the step's request is derived from it again."""
 
 
 @dataclass(frozen=True)

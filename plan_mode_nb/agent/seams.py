@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from plan_mode_nb.agent.approval import Approvals
 from plan_mode_nb.agent.commands import CommandRegistry
+from plan_mode_nb.agent.compaction import Compaction
 from plan_mode_nb.agent.confinement import Confinement
 from plan_mode_nb.agent.permission import Permissions
 from plan_mode_nb.agent.prestep import PreStepChain
@@ -38,6 +39,7 @@ class Seams:
     tools: ToolRegistry
     pre_step: PreStepChain
     request_error: RequestErrorChain
+    compaction: Compaction
     questions: Questions
     approvals: Approvals
     permissions: Permissions
@@ -60,6 +62,7 @@ class Seams:
             tools=ToolRegistry(),
             pre_step=PreStepChain(),
             request_error=RequestErrorChain(),
+            compaction=Compaction(),
             questions=Questions(new_id, redactions.text),
             approvals=Approvals(new_id),
             permissions=Permissions(),

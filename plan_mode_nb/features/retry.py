@@ -62,8 +62,9 @@ def install(seams: Seams, policy: RetryPolicy = STANDARD, *, sleep: Sleep = asyn
     """
 
     async def listen(failed: FailedRequest, call_next: CallNext) -> RequestErrorAction:
-        if await call_next(failed) == "retry":
-            return "retry"
+        action = await call_next(failed)
+        if action != "fail":
+            return action
         error = failed.error
         before = _last_retry(failed.agent.session.events)
         retry = 1 if before is None else before["retry"] + 1

@@ -92,15 +92,15 @@ class Session:
         return len(self._owed)
 
     def owe(self, drafts: Sequence[Draft], *, time: int) -> None:
-        """Closing events of an interrupted log (``closers(events)``, with the last event's time).
+        """Closing events of an interrupted log (``closers(events)``, with the last event's time), behind those that are owed already.
 
         They are written with, and before, the first new event, so looking changes no file.
 
         Raises:
             LogError: they do not continue this log.
         """
-        first = len(self.events)
-        staged = [stage(each, first + offset, time) for offset, each in enumerate(drafts)]
+        first = len(self.events) + len(self._owed)
+        staged = [*self._owed, *(stage(each, first + offset, time) for offset, each in enumerate(drafts))]
         self._owed_place = self._trace.check([event for event, _ in staged], self.events)
         self._owed = staged
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from plan_mode_nb.agent.model import Model, Request
@@ -56,6 +57,17 @@ def derive(session: Session, seams: Seams, context: PromptContext | None = None)
         images=seams.attachments,
         stable=None if context is None else stable_length(system, seams, context),
     )
+
+
+def derive_again(request: Request, session: Session) -> Request:
+    """An open step's request once its history was replaced: the header it had, and the messages as they are now.
+
+    Raises:
+        InvariantError: it is not what the log says.
+    """
+    again = replace(request, messages=session.fold(HISTORY))
+    prove(again, session, 0, "full")
+    return again
 
 
 def prove(request: Request, session: Session, since: int, check: Check) -> None:

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from plan_mode_nb.agent.agent import Agent
+from plan_mode_nb.agent.answer import Answer, chunk_json
 from plan_mode_nb.agent.model import Chunk, Finish, Model, ReasoningDelta, Request, TextDelta, UsageChunk
 from plan_mode_nb.agent.previews import Preview
-from plan_mode_nb.agent.requests import FailedRequest, failure_json
+from plan_mode_nb.agent.requests import FailedRequest, RequestErrorAction, failure_json
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.log.messages import Block, assistant_message
 from plan_mode_nb.log.vocabulary import draft, surface
-from plan_mode_nb.agent.answer import Answer, chunk_json
 from plan_mode_nb.loop.calls import run_calls
 from plan_mode_nb.loop.redacted import RedactedChunks
+from plan_mode_nb.loop.request import derive_again
 
 StepEnd = Literal["continue", "completed", "max-tokens"]
 
@@ -61,16 +62,19 @@ async def _answered(context: StepContext, model: Model, request: Request) -> Ans
             settled = True
             return answer
         except ModelError as error:
-            settled = await _recover(context, request, error)
+            action = await _recover(context, request, error)
+            settled = action != "fail"
             if not settled:
                 raise
+            if action == "derive":
+                request = derive_again(request, context.agent.session)
         finally:
             if not settled:
                 _log_answer(context, request, answer, interrupted=True)
 
 
-async def _recover(context: StepContext, request: Request, error: ModelError) -> bool:
-    """Log the failure and ask whether the same request is made again.
+async def _recover(context: StepContext, request: Request, error: ModelError) -> RequestErrorAction:
+    """Log the failure and ask whether the request is made again.
 
     Raises:
         asyncio.CancelledError: the turn was stopped meanwhile.
@@ -84,7 +88,7 @@ async def _recover(context: StepContext, request: Request, error: ModelError) ->
     action = await seams.request_error.ask(failed)
     if context.is_stopped():
         raise asyncio.CancelledError
-    return action == "retry"
+    return action
 
 
 async def _stream(context: StepContext, model: Model, request: Request, answer: Answer) -> None:

@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import msgspec
 
+from plan_mode_nb.agent.answer import Answer
 from plan_mode_nb.agent.model import Chunk, Finish, Model, ReasoningDelta, Request, TextDelta, ToolCallDelta, UsageChunk
 from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.log.messages import Block, user_message
-from plan_mode_nb.agent.answer import Answer
 from plan_mode_nb.models.script import WirePart, call, fail, finish, say, think, usage
 
 TOOL: dict[str, Any] = {
