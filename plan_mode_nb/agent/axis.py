@@ -11,6 +11,7 @@ from plan_mode_nb.agent.commands import Command, CommandCall, CommandResult
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.folds.policies import LastValueFold
+from plan_mode_nb.log.events import Draft
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.log.vocabulary import draft
 
@@ -45,6 +46,11 @@ class Axis(Generic[V]):
         """The value for what an agent does: its root's. A child acts under the limits of the agent that the person speaks to."""
         return self.value(root_of(agent).session)
 
+    def delegated(self, parent: Agent, session: Session) -> list[Draft]:
+        """What a child's log must say so that it reads as the value in force for its parent; with deepseek-harness's ``source``."""
+        value = self.in_force(parent)
+        return [] if self.value(session) == value else [draft(self.type, {self.key: value, "source": "delegation"})]
+
     def set(self, session: Session, value: V) -> None:
         """Log a value, unless it is the last one logged. It is in force at once, also within a turn.
 
@@ -59,7 +65,7 @@ class Axis(Generic[V]):
         return f"{self.title}: {value}. {self.meanings[value]}"
 
     def install(self, seams: Seams, *registrations: Callable[[], Undo]) -> Undo:
-        """Make these registrations, and register the command where the composition has commands.
+        """Make these registrations, have children take the value over, and register the command where the composition has commands.
 
         Raises:
             ValueError: a name is taken, so the axis is installed already; nothing stays registered.
@@ -69,6 +75,7 @@ class Axis(Generic[V]):
         try:
             for register in registrations:
                 undos.append(register())
+            undos.append(seams.delegation.limit(self.command, self.delegated))
             if seams.commands is not None:
                 undos.append(seams.commands.register(self.make_command()))
         except ValueError:

@@ -13,6 +13,7 @@ from plan_mode_nb.agent.approval import Approvals
 from plan_mode_nb.agent.commands import CommandRegistry
 from plan_mode_nb.agent.compaction import Compaction
 from plan_mode_nb.agent.confinement import Confinement
+from plan_mode_nb.agent.delegation import Delegation
 from plan_mode_nb.agent.permission import Permissions
 from plan_mode_nb.agent.prestep import PreStepChain
 from plan_mode_nb.agent.previews import Previews
@@ -47,6 +48,7 @@ class Seams:
     redactions: Redactions
     reopening: Reopening
     previews: Previews
+    delegation: Delegation
     commands: CommandRegistry | None
     projections: Projections | None
     attachments: dict[str, bytes] = field(default_factory=dict)
@@ -70,6 +72,7 @@ class Seams:
             redactions=redactions,
             reopening=Reopening(),
             previews=Previews(),
+            delegation=Delegation(),
             commands=CommandRegistry(new_id, redactions.text) if commands else None,
             projections=Projections() if projections else None,
         )

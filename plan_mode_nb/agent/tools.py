@@ -73,10 +73,11 @@ class Presentation:
     kind: str = "text"
 
 
-Replayed: TypeAlias = Literal["played", "derived", "rebuilds", "volatile"]
+Replayed: TypeAlias = Literal["played", "derived", "delegates", "rebuilds", "volatile"]
 """What a replay does with a tool's calls.
 
 ``played``: takes the recorded result. ``derived``: runs it again, because result and events follow from the log and the arguments alone.
+``delegates``: the same where the recording has a session of its own for the call, which is replayed too; else ``played``.
 ``rebuilds``: runs it again, because later cells need what it made, and compares the result. ``volatile``: runs it again, and takes the
 recorded result where the two differ.
 """

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from plan_mode_nb.agent.agent import live_owner
 from plan_mode_nb.agent.questions import Answer, Option, Question, Reply
 from plan_mode_nb.agent.registry import Undo
 from plan_mode_nb.agent.seams import Seams
@@ -54,8 +53,6 @@ def ask_tool(seams: Seams) -> Tool:
         """
         if call.agent is None:
             raise ToolError(f"{ASK} needs a calling agent: there is nobody to ask for", code="NO_AGENT")
-        if live_owner(call.agent) is not None:
-            raise ToolError("only the main agent can ask the user: put the open question in your final result", code="NOT_ROOT")
         put = _checked(questions)
         asked = await seams.questions.ask(call.agent, put, call_id=call.call_id)
         return _outcome(put, asked.reply, asked.answered)

@@ -25,16 +25,18 @@ NOTICE: Final = "The notebook's kernel was restarted since the last turn: variab
 @dataclass(slots=True)
 class _Restarts:
     """``in_notebook``: a cell opened a turn or ran a command; ``asked``: the model was asked since; ``marks``: restarts since then;
-    ``told``: how many of them it was told of."""
+    ``told``: how many of them it was told of; ``forked``: a fork's own mark was seen."""
 
     in_notebook: bool = False
     asked: bool = False
     marks: int = 0
     told: int = 0
+    forked: bool = False
 
 
 class RestartFold:
-    """Events -> whether a restart waits to be told. ``seed_length``: where a fork's own mark stands; None for no fork."""
+    """Events -> whether a restart waits to be told. ``seed_length``: a fork's; behind its seed, and behind what closes the turn of it,
+    its own mark stands; None for no fork."""
 
     types: Final = frozenset({"session/end-seed", "request/header", "user/message", "notebook/cell"})
 
@@ -52,11 +54,17 @@ class RestartFold:
                 state.in_notebook = True
             case "request/header":
                 state.asked = state.asked or state.in_notebook
-            case "session/end-seed" if state.asked and event.seq != self._seed_length:
-                state.marks += 1
+            case "session/end-seed" if self._is_own(state, event.seq):
+                state.forked = True
+            case "session/end-seed":
+                state.forked = state.forked or event.seq + 1 == self._seed_length  # a seed that ends in one gets no other
+                state.marks += state.asked
             case "user/message" if event.data.get("source", {}).get("plugin") == PLUGIN:
                 state.told = state.marks
         return state
+
+    def _is_own(self, state: _Restarts, seq: int) -> bool:
+        return not state.forked and self._seed_length is not None and seq >= self._seed_length
 
     def value(self, state: _Restarts) -> bool:
         """Whether the model has to be told."""

@@ -6,8 +6,9 @@ then the turn, as interrupted. Nothing that was streamed becomes a message, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from plan_mode_nb.log.events import Draft, Event
@@ -32,8 +33,8 @@ class _Tail:
     calls: dict[str, tuple[int, int | None]] = field(default_factory=dict)
 
 
-def closers(events: Sequence[Event]) -> list[Draft]:
-    """What closes the log's open turn, in order; empty when none is open.
+def closers(events: Sequence[Event], answers: Mapping[str, str] = MappingProxyType({})) -> list[Draft]:
+    """What closes the log's open turn, in order; empty when none is open. ``answers``: a text for a call's result in place of the usual.
 
     All of them carry the time of the last event: ``session.append(*closers(session.events), time=session.events[-1].time)``. A
     :class:`~plan_mode_nb.log.session.Session` does this by itself before its first new event.
@@ -43,7 +44,7 @@ def closers(events: Sequence[Event]) -> list[Draft]:
         return []
     drafts = []
     for seq, (call, (step, call_seq)) in enumerate(tail.calls.items(), start=len(events)):
-        drafts.append(_result(call, tail.turn, step, call_seq, seq))
+        drafts.append(_result(call, tail.turn, step, call_seq, seq, answers.get(call)))
     if tail.step is not None:
         drafts.append(draft("step/end", {"turn": tail.turn, "step": tail.step}))
     drafts.append(draft("turn/end", {"turn": tail.turn, "reason": {"kind": "interrupted"}}))
@@ -79,13 +80,14 @@ def _tail(events: Iterable[Event]) -> _Tail:
     return tail
 
 
-def _result(call: str, turn: int, step: int, call_seq: int | None, seq: int) -> Draft:
+def _result(call: str, turn: int, step: int, call_seq: int | None, seq: int, answer: str | None) -> Draft:
     started = call_seq is not None
+    is_answered = started and answer is not None
     block = {
         "type": "tool-result",
         "toolCallId": call,
-        "isError": True,
-        "content": [{"type": "text", "text": _UNKNOWN if started else _NOT_STARTED}],
+        "isError": not is_answered,
+        "content": [{"type": "text", "text": answer or (_UNKNOWN if started else _NOT_STARTED)}],
     }
     message = {
         "id": f"interrupted-tool-result-{call}-{seq}",
@@ -98,5 +100,5 @@ def _result(call: str, turn: int, step: int, call_seq: int | None, seq: int) -> 
         if started
         else {"name": "ToolNotStartedError", "code": TOOL_NOT_STARTED}
     )
-    data = {"turn": turn, "step": step, "message": message, "error": error}
+    data = {"turn": turn, "step": step, "message": message, **({} if is_answered else {"error": error})}
     return surface("tool/result", data, sources=None if call_seq is None else [call_seq])

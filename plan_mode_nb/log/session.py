@@ -7,8 +7,11 @@ refused or unwritten batch leaves nothing behind, and nothing visible can happen
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
+
+from msgspec import UNSET
 
 from plan_mode_nb.exceptions import FormatError, InvariantError, LogError
 from plan_mode_nb.log.closing import closers
@@ -111,8 +114,18 @@ class Session:
             LogError: a draft is not lossless JSON, not of the vocabulary, or breaks an invariant.
             StoreError: the sink could not keep them.
         """
-        if not drafts:
-            return ()
+        return self._write(drafts) if drafts else ()
+
+    def settle(self) -> None:
+        """Write what is owed now: somebody else's new event is the occasion (a child's log closes with its parent's).
+
+        Raises:
+            StoreError: the sink could not keep it; it stays owed.
+        """
+        if self._owed:
+            self._write(())
+
+    def _write(self, drafts: Sequence[Draft]) -> tuple[Event, ...]:
         now, owed = self._clock(), len(self._owed)
         first = len(self.events) + owed
         staged = [*self._owed, *(stage(each, first + offset, now) for offset, each in enumerate(drafts))]
@@ -173,12 +186,32 @@ class Session:
             parent_session=self.id,
             seed_length=length,
         )
-        child = Session(header, clock=self._clock, lines=self.lines[:length])
-        if child.place.turn is not None:
-            child.owe(closers(child.events), time=child.events[-1].time)
-        if not child.events or child.events[-1].type != "session/end-seed":
-            child.append(draft("session/end-seed", {}))
-        return child
+        return self._seeded(header, length)
+
+    def child(self, *, id: SessionId, length: int = 0, answers: Mapping[str, str] = MappingProxyType({})) -> Session:
+        """The session of a child agent, one delegation deeper; it has no sink yet and this one is untouched.
+
+        ``length``: it begins with so many of this one's events, as :meth:`fork` has it; 0: with none. ``answers``: what it is told instead
+        of the results that calls of an open step have not had yet, by call id.
+        """
+        header = Header(
+            id=id,
+            created_at=self._clock(),
+            delegation_depth=self.header.delegation_depth + 1,
+            cwd=self.header.cwd,
+            parent_session=self.id,
+            seed_length=length or UNSET,
+            origin="subagent",
+        )
+        return self._seeded(header, length, answers) if length else Session(header, clock=self._clock)
+
+    def _seeded(self, header: Header, length: int, answers: Mapping[str, str] = MappingProxyType({})) -> Session:
+        seeded = Session(header, clock=self._clock, lines=self.lines[:length])
+        if seeded.place.turn is not None:
+            seeded.owe(closers(seeded.events, answers), time=seeded.events[-1].time)
+        if not seeded.events or seeded.events[-1].type != "session/end-seed":
+            seeded.append(draft("session/end-seed", {}))
+        return seeded
 
 
 def _located(error: LogError, row: int | None) -> LogError:

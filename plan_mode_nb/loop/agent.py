@@ -46,7 +46,7 @@ class LoopAgent:
         self.config = config
         self.parent = parent
         self.inbox = Inbox(session, seams.redactions.message)
-        self.cancel_cause: CancelCause = {"kind": "user"}
+        self.cancel_cause = self._usual_cause
         self.resumed = len(session) > 0
         # What was loaded is read from its lines whenever it is asked for; only what is kept as values needs a proof.
         self.proven = len(session.events.loaded)
@@ -72,6 +72,11 @@ class LoopAgent:
     def is_running(self) -> bool:
         """Whether a turn runs now."""
         return self._running is not None
+
+    @property
+    def _usual_cause(self) -> CancelCause:
+        """Who stops a turn by cancelling its task: the person, or for a child its parent, whose task it runs in."""
+        return {"kind": "user" if self.parent is None else "parent"}
 
     async def run_turn(self, cell: dict[str, Any] | None = None) -> TurnEnd:
         """Run one turn for what waits in the inbox. ``cell``: ``{source, cell?}`` of the notebook cell it stands in.
@@ -108,7 +113,7 @@ class LoopAgent:
             raise HostError(f"the agent {self.name!r} is already in a turn; wait for its cell to end, or steer it from the controls card")
         self._running = task = asyncio.current_task()
         self._cancels = 0 if task is None else task.cancelling()
-        self.cancel_cause = {"kind": "user"}
+        self.cancel_cause = self._usual_cause
 
     def is_stopped(self) -> bool:
         """Whether the running turn is being stopped, by whoever cancelled its task. True until the turn has ended.

@@ -9,10 +9,12 @@ from plan_mode_nb.models.script import call, fail, finish, hold, say, think, usa
 from plan_mode_nb.models.scripted import ScriptedModel
 from plan_mode_nb.testing.approvals import ScriptedApprovals
 from plan_mode_nb.testing.model_contract import ModelContract
+from plan_mode_nb.testing.nursery import MemoryNursery
 from plan_mode_nb.testing.questions import QuestionProviderContract, ScriptedAnswers, dismiss, pick
 from plan_mode_nb.testing.workbench import MemorySink, Workbench, counted_clock, counted_ids
 
 __all__ = [
+    "MemoryNursery",
     "MemorySink",
     "ModelContract",
     "QuestionProviderContract",

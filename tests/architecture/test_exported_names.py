@@ -13,8 +13,8 @@ EXPORTED = {
     "plan_mode_nb": "__version__ load_ipython_extension unload_ipython_extension",
     "plan_mode_nb.plan": "PlanMode PlanModeConfig SetOutcome install resolve_config",
     "plan_mode_nb.testing": """
-        MemorySink ModelContract QuestionProviderContract ScriptedAnswers ScriptedApprovals ScriptedModel Workbench
-        call counted_clock counted_ids dismiss fail finish hold pick say think usage
+        MemoryNursery MemorySink ModelContract QuestionProviderContract ScriptedAnswers ScriptedApprovals
+        ScriptedModel Workbench call counted_clock counted_ids dismiss fail finish hold pick say think usage
     """,
 }
 SURFACE = "assistant/message tool/result user/message"

@@ -146,11 +146,11 @@ def test_an_answer_never_approves_a_plan() -> None:
     assert review_of(bench.events("question/asked")[0].data) is None
 
 
-def test_only_the_main_agent_asks() -> None:
-    """A child puts it into its result."""
+def test_a_child_asks_in_the_same_queue() -> None:
+    """The question is in its own log, and whoever shows it knows whose it is."""
     text, code = told(ask(COLOUR, answers=ScriptedAnswers(pick("Red")), parent=Workbench().agent))
-    assert code == "NOT_ROOT"
-    assert "final result" in text
+    assert code is None
+    assert "Chosen: Red" in text
 
 
 def test_stopped_while_it_waits_the_question_is_closed_by_the_person() -> None:
