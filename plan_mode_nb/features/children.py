@@ -18,7 +18,17 @@ from plan_mode_nb.agent.prestep import CallNext, Decision, Reject, Step
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.agent.signature import tool_from
-from plan_mode_nb.agent.tools import CallInterrupted, Outcome, Presentation, Tool, ToolCall, ToolError, ToolResult, error_result, text_result
+from plan_mode_nb.agent.tools import (
+    CallInterrupted,
+    Outcome,
+    Presentation,
+    Tool,
+    ToolCall,
+    ToolError,
+    ToolResult,
+    error_result,
+    text_result,
+)
 from plan_mode_nb.exceptions import LogError, StoreError
 from plan_mode_nb.features.report import Report, report_of
 from plan_mode_nb.features.tools.cap import cap_text
@@ -38,9 +48,7 @@ _ALONE: Final = (
     "decision that the user has to take into that message."
 )
 SPAWNED: Final = f"You are a child agent. The agent that made you waits for the task that follows. {_ALONE}"
-FORKED: Final = (
-    f"You are a child agent, forked from this conversation for the task that follows; do that and nothing else of it. {_ALONE}"
-)
+FORKED: Final = f"You are a child agent, forked from this conversation for the task that follows; do that and nothing else of it. {_ALONE}"
 FORK_POINT: Final = "The conversation was forked here: from now on you are the child."
 LEFT_TO_PARENT: Final = "This call is the parent's, not the child's: leave it."
 Description = Annotated[str, msgspec.Meta(description="What the task is in three to five words, shown to the user.")]
@@ -109,7 +117,7 @@ class Children:
         return Outcome(_result(birth, report_of(birth.child.session)))
 
     async def describe(self, step: Step, call_next: CallNext) -> Decision:
-        """A pre-step: a child's first accepted step logs what it is, inside its turn and ahead of its request (deepseek-harness's place)."""
+        """A pre-step: a child's first accepted step logs what it is, in its turn and ahead of its request (deepseek-harness's place)."""
         decision = await call_next(step)
         data = None if isinstance(decision, Reject) else self._undescribed.pop(step.agent.session.id, None)
         if data is not None:

@@ -14,7 +14,7 @@ Kind = Literal["spawn", "fork"]
 
 @dataclass(frozen=True)
 class Descriptor:
-    """``kind``: deepseek-harness's provider, ``spawn`` or ``fork`` for a child made here. ``label``: the task in a few words, "" without."""
+    """``kind``: deepseek-harness's provider, ``spawn`` or ``fork`` for one made here. ``label``: the task in a few words, "" without."""
 
     kind: str
     label: str = ""

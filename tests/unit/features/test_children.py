@@ -47,7 +47,9 @@ EVERYTHING: list[Install] = [
 class Family:
     """A parent on a bench, and the models of its children, one list of answers each."""
 
-    def __init__(self, *parent: Step, own: Sequence[Sequence[Step]] = (), depth: int = children.MAX_DEPTH, more: Sequence[Install] = ()) -> None:
+    def __init__(
+        self, *parent: Step, own: Sequence[Sequence[Step]] = (), depth: int = children.MAX_DEPTH, more: Sequence[Install] = ()
+    ) -> None:
         self.models = [ScriptedModel(each) for each in own]
 
         def nursery(seams: Seams) -> Callable[[], None]:
@@ -90,7 +92,11 @@ def test_a_spawned_child_runs_a_turn_of_its_own_and_its_last_words_are_the_resul
     assert family.told() == [("Three rows.", None)]
     assert family.bench.events("tool/result")[0].data["meta"] == {"child": {"session": "session.1", "steps": 2, "calls": 1}}
     assert child.header == Header(
-        id=SessionId("session.1"), created_at=child.header.created_at, delegation_depth=1, parent_session=SessionId("session"), origin="subagent"
+        id=SessionId("session.1"),
+        created_at=child.header.created_at,
+        delegation_depth=1,
+        parent_session=SessionId("session"),
+        origin="subagent",
     )
     order = types(child)
     assert order[:2] == ["agent/inbox/spliced", "agent/inbox/spliced"]
@@ -195,7 +201,8 @@ def test_a_childs_approval_and_question_say_whose_they_are() -> None:
     )
     family.ask()
     (child,) = family.nursery.children
-    assert [request.agent for request in (*approvals.requests, *answers.requests)] == [child, child]
+    assert [request.agent for request in approvals.requests] == [child]
+    assert [request.agent for request in answers.requests] == [child]
     assert child.name == "paint it"
     assert child.parent is family.bench.agent
     assert {"approval/asked", "approval/decided", "question/asked", "question/answered"} <= set(types(child.session))
@@ -301,7 +308,12 @@ def test_depth_is_bounded_and_the_tools_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [({}, "BAD_ARGUMENTS"), ({"task": "  "}, "BAD_ARGUMENTS"), ({"task": 1}, "BAD_ARGUMENTS"), ({"task": "t", "model": "x"}, "BAD_ARGUMENTS")],
+    [
+        ({}, "BAD_ARGUMENTS"),
+        ({"task": "  "}, "BAD_ARGUMENTS"),
+        ({"task": 1}, "BAD_ARGUMENTS"),
+        ({"task": "t", "model": "x"}, "BAD_ARGUMENTS"),
+    ],
 )
 def test_wrong_arguments_make_no_child(arguments: dict[str, Any], code: str) -> None:
     """Each is told what to send."""
@@ -325,7 +337,9 @@ def test_a_childs_log_that_cannot_be_kept_ends_the_child_and_not_the_parent() ->
         family = Family(call("spawn_agent", {"task": "t"}), say("Then not."), own=[[say("ok")]])
         original = family.nursery.open
 
-        def opened(parent: Agent, session: Session, name: str, refused: int = refused, original: Any = original, family: Family = family) -> Any:
+        def opened(
+            parent: Agent, session: Session, name: str, refused: int = refused, original: Any = original, family: Family = family
+        ) -> Any:
             child = original(parent, session, name)
             sink = family.nursery.sinks[0]
             sink.refuse = lambda lines: len(sink.writes) >= refused * 4
