@@ -8,6 +8,7 @@ every append and only followed on load: deepseek-harness checks it in its tests 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 from dataclasses import dataclass, replace
 
 from msgspec import UNSET
@@ -21,7 +22,9 @@ from plan_mode_nb.log.vocabulary import KNOWN, RETIRED, SURFACE
 TOOL_NOT_STARTED = "TOOL_NOT_STARTED"
 TOOL_OUTCOME_UNKNOWN = "TOOL_OUTCOME_UNKNOWN"
 _SYNTHETIC = (TOOL_NOT_STARTED, TOOL_OUTCOME_UNKNOWN)
-_MOVES = frozenset({"turn/start", "turn/end", "step/start", "step/end", "tool/call", "tool/result"})
+_MOVES = frozenset(
+    {"turn/start", "turn/end", "step/start", "step/end", "tool/call", "tool/result", "compaction/start", "compaction/end", "session/end-seed"}
+)
 """What :func:`moved` looks at: most events of a long log are none of these."""
 TURN_ENCLOSED = frozenset({"todo/write", "request/header", "request/context", "approval/asked", "approval/decided"})
 """What belongs to a turn's work: refused between turns. A selection of plan mode is legal between turns."""
@@ -29,13 +32,17 @@ TURN_ENCLOSED = frozenset({"todo/write", "request/header", "request/context", "a
 
 @dataclass(frozen=True)
 class Place:
-    """Where a log stands: the open turn and step (None: none), the next numbers, and calls that have no result yet, in order."""
+    """Where a log stands: the open turn and step (None: none), the next numbers, and calls that have no result yet, in order.
+
+    ``compaction``: the id of the one that is open, None where none is.
+    """
 
     turn: int | None = None
     step: int | None = None
     next_turn: int = 1
     next_step: int = 1
     calls: tuple[str, ...] = ()
+    compaction: str | None = None
 
 
 class Trace:
@@ -121,6 +128,11 @@ def moved(event: Event, place: Place) -> Place:
         case "tool/result" if place.calls and not isinstance(event.surface_op, Replace):
             call = event.data["message"]["source"]["callId"]
             return replace(place, calls=tuple(each for each in place.calls if each != call))
+        case "compaction/start":
+            return replace(place, compaction=str(event.data.get("compactionId")))
+        case "compaction/end" | "session/end-seed" if place.compaction is not None:
+            # What an earlier process left open is over where another one goes on (dsh's rule).
+            return replace(place, compaction=None)
     return place
 
 
@@ -129,11 +141,11 @@ def _disorder(event: Event, place: Place) -> str | None:
     data = event.data
     match event.type:
         case "turn/start":
-            if place.turn is not None:
-                return f"turn {data['turn']} starts while turn {place.turn} is open"
+            if place.turn is not None or place.compaction is not None:
+                return f"turn {data['turn']} starts while {_open(place)} is open"
             return None if data["turn"] == place.next_turn else f"expected turn {place.next_turn}, found {data['turn']}"
         case "turn/end":
-            right = data["turn"] == place.turn and place.step is None
+            right = data["turn"] == place.turn and place.step is None and _may_end(data, place)
             return None if right else f"turn {data['turn']} ends, but {_open(place)} is open"
         case "step/start":
             right = data["turn"] == place.turn and place.step is None and data["step"] == place.next_step
@@ -145,6 +157,10 @@ def _disorder(event: Event, place: Place) -> str | None:
         case "tool/code-dispatch-start" | "tool/code-dispatch":
             parent = data["parentCallId"]
             return None if parent in place.calls else f"it belongs to call {quoted(parent)}, which is not running"
+        case "compaction/start" if place.compaction is not None or data.get("turn") != place.turn:
+            return f"it names turn {data.get('turn')}, but {_open(place)} is open"
+        case "compaction/summary" | "compaction/end" if data.get("compactionId") != place.compaction:
+            return f"it names compaction {quoted(data.get('compactionId'))}, but {_open(place)} is open"
         case kind if kind in TURN_ENCLOSED and place.turn is None:
             return "it stands outside any turn"
     return None
@@ -164,7 +180,14 @@ def _outside(event: Event, place: Place) -> str | None:
     return None if (turn, step) == (place.turn, place.step) else f"it names step {step} of turn {turn}, but {_open(place)} is open"
 
 
+def _may_end(data: dict[str, Any], place: Place) -> bool:
+    """An open compaction ends before its turn does, unless a process was killed in it."""
+    return place.compaction is None or data["reason"]["kind"] == "interrupted"
+
+
 def _open(place: Place) -> str:
+    if place.compaction is not None:
+        return f"compaction {quoted(place.compaction)}"
     if place.turn is None:
         return "no turn"
     return f"turn {place.turn}" if place.step is None else f"step {place.step} of turn {place.turn}"

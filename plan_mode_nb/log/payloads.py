@@ -198,6 +198,12 @@ def _request_context(data: dict[str, Any]) -> None:
     _count(data, "contextWindow")
 
 
+def _compaction(data: dict[str, Any]) -> None:
+    _count(data, "turn")
+    if data.get("usage") is not None:
+        _usage(_object(data, "usage"))
+
+
 def _spliced(data: dict[str, Any]) -> None:
     if data.get("target") not in ("next-turn", "next-step"):
         raise _Wrong("`target` must be next-turn or next-step")
@@ -250,6 +256,9 @@ _RULES: dict[str, Callable[[dict[str, Any]], None]] = {
     "plan/mode": lambda data: _boolean(data, "active"),
     "plan/selected": lambda data: _boolean(data, "active", "narrate"),
     "agent/inbox/spliced": _spliced,
+    "compaction/start": _compaction,
+    "compaction/summary": _compaction,
+    "compaction/end": _compaction,
     "question/asked": _asked,
     "question/answered": _answered,
     "notebook/cell": lambda data: _text(data, "source"),
