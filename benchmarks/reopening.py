@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.made_logs import closed, notebook_of
 from benchmarks.measuring import interleaved, rounded
-from plan_mode_nb.folds.summary import fold_summary
+from plan_mode_nb.folds.summary import SUMMARY, session_summary
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.store.notebook import load_document
 
@@ -34,8 +34,8 @@ def measure() -> dict[str, Any]:
 def reopened(path: Path) -> Session:
     """The session of a notebook, checked, and folded once."""
     (stored,) = load_document(path).sessions.values()
-    session = Session(stored.header, clock=lambda: 1, lines=stored.lines)
-    fold_summary(session.header, session.events)
+    session = Session(stored.header, clock=lambda: 1, lines=stored.lines, folds=SUMMARY)
+    session_summary(session)
     return session
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
+
 from plan_mode_nb.folds.view import View
 from plan_mode_nb.log.events import Event
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(msgspec.Struct, frozen=True):
     """One turn. ``end``: its reason object, None while open. ``start_seq``/``end_seq``: its first and last event."""
 
     turn: int

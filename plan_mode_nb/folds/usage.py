@@ -6,14 +6,14 @@ within one step the newest sample replaces the one before, and steps are summed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from plan_mode_nb.log.events import Event
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Token counts. ``uncached_input`` excludes what was read from or written to the provider's cache."""
 
     uncached_input: int = 0
@@ -39,8 +39,7 @@ class Usage:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Totals:
+class _Totals(msgspec.Struct, frozen=True):
     before: Usage = Usage()
     last: Usage = Usage()
     at: tuple[int, int] | None = None

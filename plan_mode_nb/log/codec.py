@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, NoReturn, TypeVar
 
 import msgspec
 
@@ -26,6 +26,7 @@ SAFE_INTEGER = 2**53 - 1
 """JavaScript's largest safe integer: beyond it dsh could not read the number back unchanged."""
 _LONG_NUMBER = re.compile(rb"\d{16}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+T = TypeVar("T")
 
 
 def encode(event: Event) -> str:
@@ -84,14 +85,20 @@ def decode_all(lines: Iterable[str]) -> list[Event]:
 
 def decode_batch(text: bytes, count: int) -> list[Event] | None:
     """The events of ``count`` lines in one call; None where one of them needs a closer look, by :func:`decode`."""
+    events = decode_rows(_decode_lines, text, count)
+    return events if events is not None and all(map(_is_plain, events)) else None
+
+
+def decode_rows(parse: Callable[[bytes], list[T]], text: bytes, count: int) -> list[T] | None:
+    """What a decoder's ``decode_lines`` makes of ``count`` lines, one value a line; None where it refuses one of them."""
     # The parser lets a value run over a newline and two stand on one line. No JSON value goes on with `{` after `}`: this excludes both.
     if not (text[:1] == b"{" and text[-1:] == b"}" and text.count(b"\n") == text.count(b"}\n{") == count - 1):
         return None
     try:
-        events = _decode_lines(text)
+        values = parse(text)
     except _FAULTS:
         return None
-    return events if len(events) == count and all(map(_is_plain, events)) else None
+    return values if len(values) == count else None
 
 
 def encode_batch(events: Sequence[Event]) -> bytes | None:

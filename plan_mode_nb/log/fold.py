@@ -6,11 +6,12 @@ return the state it was given, and ``value`` must stay valid when later events a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.growing import Events
+from plan_mode_nb.log.vocabulary import kind_of
 
 S = TypeVar("S")
 V_co = TypeVar("V_co", covariant=True)
@@ -18,11 +19,11 @@ V = TypeVar("V")
 
 
 class Fold(Protocol[S, V_co]):
-    """``types``: the only event types that move the state; None where every event may."""
+    """``types``: the only kinds of event that move the state (see :func:`~plan_mode_nb.log.vocabulary.kind_of`); None where all may."""
 
     @property
     def types(self) -> frozenset[str] | None:
-        """Event types that move the state."""
+        """Kinds of event that move the state."""
 
     def start(self) -> S:
         """The state of the empty log."""
@@ -41,7 +42,7 @@ def run(fold: Fold[S, V], events: Iterable[Event], state: S | None = None) -> S:
     if isinstance(events, Events):
         events = events.of(types)
     for event in events:
-        if types is None or event.type in types:
+        if types is None or kind_of(event) in types:
             current = step(current, event)
     return current
 
@@ -51,16 +52,35 @@ def fold_value(fold: Fold[S, V], events: Iterable[Event]) -> V:
     return fold.value(run(fold, events))
 
 
+class Together:
+    """Several folds, moved by one pass over a log: each event is looked at, and decoded, once for all of them."""
+
+    def __init__(self, folds: Sequence[Fold[Any, Any]]) -> None:
+        """Each fold stands at its start."""
+        self.folds = folds
+        self.states = [fold.start() for fold in folds]
+        self._steps: dict[str, list[tuple[int, Callable[[Any, Event], Any]]]] = {}
+
+    @property
+    def types(self) -> frozenset[str] | None:
+        """Kinds of event that move one of them; None where every event may."""
+        types = [fold.types for fold in self.folds]
+        return None if None in types else frozenset().union(*(each for each in types if each is not None))
+
+    def take(self, event: Event) -> None:
+        """Move those that this event moves."""
+        kind = kind_of(event)
+        steps = self._steps.get(kind)
+        if steps is None:
+            movers = [(place, fold) for place, fold in enumerate(self.folds) if fold.types is None or kind in fold.types]
+            steps = self._steps[kind] = [(place, fold.step) for place, fold in movers]
+        for place, step in steps:
+            self.states[place] = step(self.states[place], event)
+
+
 def fold_values(folds: Sequence[Fold[Any, Any]], events: Events | Sequence[Event]) -> list[Any]:
-    """The values of several folds of a whole log, in the order of ``folds``. Each event is looked at, and decoded, once for all of them."""
-    types: frozenset[str] | None = frozenset()
-    for fold in folds:
-        types = None if types is None or fold.types is None else types | fold.types
-    states = [fold.start() for fold in folds]
-    readers: dict[str, list[int]] = {}
-    for event in events.of(types) if isinstance(events, Events) else events:
-        if event.type not in readers:
-            readers[event.type] = [place for place, fold in enumerate(folds) if fold.types is None or event.type in fold.types]
-        for place in readers[event.type]:
-            states[place] = folds[place].step(states[place], event)
-    return [fold.value(state) for fold, state in zip(folds, states, strict=True)]
+    """The values of several folds of a whole log, in the order of ``folds``, from one pass."""
+    together = Together(folds)
+    for event in events.of(together.types) if isinstance(events, Events) else events:
+        together.take(event)
+    return [fold.value(state) for fold, state in zip(folds, together.states, strict=True)]

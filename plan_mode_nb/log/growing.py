@@ -13,6 +13,7 @@ from typing import Generic, TypeVar, overload
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.likelist import LikeList
 from plan_mode_nb.log.loaded import Loaded
+from plan_mode_nb.log.vocabulary import kind_of
 
 T = TypeVar("T", Event, str)
 
@@ -88,9 +89,9 @@ class Events(_Growing[Event]):
         super().__init__(loaded, loaded.event, lambda start: loaded.events(None, start))
 
     def of(self, types: frozenset[str] | None, start: int = 0) -> Iterator[Event]:
-        """The events of these types (None: of all) from seq ``start`` on, in order. Loaded events of other types are not decoded."""
+        """The events of these kinds (None: of all) from seq ``start`` on, in order. Loaded events of other kinds are not decoded."""
         appended = islice(self._appended, max(0, start - self._first), None)
-        added = appended if types is None else (event for event in appended if event.type in types)
+        added = appended if types is None else (event for event in appended if kind_of(event) in types)
         return chain(self.loaded.events(types, start), added)
 
     def type(self, seq: int) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from dataclasses import dataclass, replace
 
+import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from plan_mode_nb.exceptions import FormatError, InvariantError, quoted
 from plan_mode_nb.log.events import Event, Replace
@@ -30,8 +31,7 @@ TURN_ENCLOSED = frozenset({"todo/write", "request/header", "request/context", "a
 """What belongs to a turn's work: refused between turns. A selection of plan mode is legal between turns."""
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where a log stands: the open turn and step (None: none), the next numbers, and calls that have no result yet, in order.
 
     ``compaction``: the id of the one that is open, None where none is.

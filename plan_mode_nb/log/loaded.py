@@ -1,7 +1,7 @@
 """A log that was read, as the text it was read from: events are decoded when asked for.
 
 A restored conversation is long and rarely looked at whole. Its text is the smallest form of it, and the one that cannot be changed by
-accident: an event is a fresh value each time it is asked for. Of every row its type is kept, so a fold decodes what it folds and no more.
+accident: an event is a fresh value each time it is asked for. Of every row its kind is kept, so a fold decodes what it folds and no more.
 A row is a line, or one of deepseek-harness's packed rows, which stands for many.
 """
 
@@ -15,8 +15,10 @@ from typing import Protocol
 
 from plan_mode_nb.exceptions import FormatError
 from plan_mode_nb.log.codec import decode, decode_batch
+from plan_mode_nb.log.deltas import BEGINNING, read_deltas
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.packed import Run, read_run
+from plan_mode_nb.log.vocabulary import CHUNK, DELTA, kind_of
 
 BATCH = 512
 """Rows decoded in one call: enough to be fast, few enough that their values never count in memory."""
@@ -86,7 +88,7 @@ class Loaded:
     __slots__ = ("_firsts", "_kinds", "_length", "_recent", "_rows")
 
     def __init__(self, rows: Rows, kinds: Sequence[str], firsts: Sequence[int] | None, length: int) -> None:
-        """``kinds``: each row's event type, or PACKED. ``firsts``: each row's first seq; None where each row is one event."""
+        """``kinds``: each row's event type, or DELTA, or PACKED. ``firsts``: each row's first seq; None where each row is one event."""
         self._rows, self._kinds, self._firsts, self._length = rows, kinds, firsts, length
         self._recent: tuple[int, Run] | None = None
 
@@ -113,7 +115,7 @@ class Loaded:
     def type(self, seq: int) -> str:
         """An event's type."""
         kind = self._kinds[self._place(seq)[0]]
-        return "assistant/chunk" if kind == PACKED else kind
+        return CHUNK if kind in (PACKED, DELTA) else kind
 
     def lines(self, start: int = 0) -> Iterator[str]:
         """The lines from seq ``start`` on, in order."""
@@ -128,33 +130,37 @@ class Loaded:
                 yield row if isinstance(row, str) else row.decode()
 
     def events(self, types: frozenset[str] | None = None, start: int = 0) -> Iterator[Event]:
-        """The events from seq ``start`` on, in order; with ``types``, those alone."""
+        """The events from seq ``start`` on, in order; with ``types``, those of these kinds alone."""
         if start >= self._length:
             return iter(())
         first, member = self._place(start)
-        found = self._events(range(first, len(self._kinds)), types)
-        for _ in range(member if types is None or "assistant/chunk" in types else 0):
+        with_deltas = types is None or DELTA in types
+        found = self._events(range(first, len(self._kinds)), types if types is None or not with_deltas else types | {PACKED, CHUNK})
+        for _ in range(member if with_deltas else 0):
             next(found)
-        return found
+        # A scan does not look into chunks, so a row that it says is one may be a delta.
+        is_exact = types is None or (CHUNK in types) == with_deltas
+        return found if types is None or is_exact else (event for event in found if kind_of(event) in types)
 
     def samples(self) -> Iterator[Event]:
         """The events in order, of each packed row the first only: the others are of the same shape and differ in their text."""
         return self._events(range(len(self._kinds)), None, members=1)
 
-    def _events(self, places: Sequence[int], types: frozenset[str] | None, members: int | None = None) -> Iterator[Event]:
+    def _events(self, places: Sequence[int], kinds: frozenset[str] | None, members: int | None = None) -> Iterator[Event]:
         waiting: list[int] = []
         for place in places:
             kind = self._kinds[place]
+            if kinds is not None and kind not in kinds:
+                continue
             if kind == PACKED:
-                if types is None or "assistant/chunk" in types:
-                    yield from self._decoded(waiting)
-                    run, waiting = self._run(place), []
-                    yield from map(run.event, range(len(run) if members is None else members))
-            elif types is None or kind in types:
-                waiting.append(place)
-                if len(waiting) == BATCH:
-                    yield from self._decoded(waiting)
-                    waiting = []
+                yield from self._decoded(waiting)
+                run, waiting = self._run(place), []
+                yield from map(run.event, range(len(run) if members is None else members))
+                continue
+            waiting.append(place)
+            if len(waiting) == BATCH:
+                yield from self._decoded(waiting)
+                waiting = []
         yield from self._decoded(waiting)
 
     def _decoded(self, places: Sequence[int]) -> Sequence[Event]:
@@ -180,6 +186,8 @@ class Loaded:
 def load_lines(lines: Sequence[str], visit: Callable[[Event], None]) -> Loaded:
     """Read lines whose seqs are contiguous from 0; ``visit`` gets each event in order, and may refuse it.
 
+    It does not get the streamed pieces of answers that could be checked without making their events.
+
     Raises:
         FormatError: at the first line that is not an event or not the next one.
     """
@@ -187,14 +195,37 @@ def load_lines(lines: Sequence[str], visit: Callable[[Event], None]) -> Loaded:
     kinds: list[str] = []
     for first in range(0, len(rows), BATCH):
         places = range(first, min(first + BATCH, len(rows)))
-        batch = decode_batch(rows.joined(places), len(places)) or (decode(rows[place], at=place + 1) for place in places)
-        for event in batch:
-            if event.seq != len(kinds):
-                at = len(kinds) + 1
-                raise FormatError(f"line {at}: expected seq {at - 1}, found {event.seq}", line=at)
-            kinds.append(sys.intern(event.type))
-            visit(event)
+        kinds += _load_together(rows, places, visit) or _load_each(rows, places, visit)
     return Loaded(rows, kinds, None, len(kinds))
+
+
+def _load_together(rows: Listed, places: range, visit: Callable[[Event], None]) -> list[str] | None:
+    """The rows' kinds; None, and nothing visited, where one of them needs a closer look."""
+    streamed: list[int] = []
+    others: list[int] = []
+    for place in places:
+        (streamed if rows[place].startswith(BEGINNING) else others).append(place)
+    read = read_deltas(rows.joined(streamed), streamed) if streamed else []
+    others = sorted([*others, *(streamed if read is None else read)])
+    events = decode_batch(rows.joined(others), len(others)) if others else []
+    if events is None or [event.seq for event in events] != others:
+        return None
+    kinds = [DELTA] * len(places)
+    for event in events:
+        kinds[event.seq - places.start] = sys.intern(event.type)
+        visit(event)
+    return kinds
+
+
+def _load_each(rows: Listed, places: range, visit: Callable[[Event], None]) -> list[str]:
+    kinds = []
+    for place in places:
+        event = decode(rows[place], at=place + 1)
+        if event.seq != place:
+            raise FormatError(f"line {place + 1}: expected seq {place}, found {event.seq}", line=place + 1)
+        kinds.append(sys.intern(event.type))
+        visit(event)
+    return kinds
 
 
 NOTHING = Loaded(Listed(()), (), None, 0)

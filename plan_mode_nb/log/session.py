@@ -17,11 +17,11 @@ from plan_mode_nb.exceptions import FormatError, InvariantError, LogError
 from plan_mode_nb.log.closing import closers
 from plan_mode_nb.log.codec import decode, stage
 from plan_mode_nb.log.events import Clock, Draft, Event, Header, SessionId
-from plan_mode_nb.log.fold import Fold
+from plan_mode_nb.log.fold import Fold, Together
 from plan_mode_nb.log.growing import Events, Lines
 from plan_mode_nb.log.invariants import Place, Trace
 from plan_mode_nb.log.loaded import Loaded, load_lines
-from plan_mode_nb.log.vocabulary import draft
+from plan_mode_nb.log.vocabulary import DELTA, draft
 
 S = TypeVar("S")
 V = TypeVar("V")
@@ -42,24 +42,37 @@ class Session:
     Not thread-safe for appending: every append runs on the agent thread. Reading a prefix from another thread is safe.
     """
 
-    def __init__(self, header: Header, *, clock: Clock, lines: Sequence[str] = (), sink: Sink | None = None) -> None:
+    def __init__(
+        self,
+        header: Header,
+        *,
+        clock: Clock,
+        lines: Sequence[str] = (),
+        sink: Sink | None = None,
+        folds: Sequence[Fold[Any, Any]] = (),
+    ) -> None:
         """Open a log from its lines (none: a new one). The sink receives new lines only.
+
+        ``folds``: what will be asked for at once, folded while the lines are read, so that they are decoded once.
 
         Raises:
             LogError: the lines are not a log of this format or break one of its rules.
         """
         self.header = header
         self._trace = Trace()
-        loaded = self._load(lines)
+        together = Together([fold for fold in folds if fold.types is not None and DELTA not in fold.types])
+        loaded = self._load(lines, together)
         self.events, self.lines = Events(loaded), Lines(loaded)
         self.sink = sink
         self._clock = clock
         self._owed: list[tuple[Event, str]] = []
         self._owed_place = self._trace.place
         self._listeners: list[Listener] = []
-        self._folds: dict[int, tuple[Any, int, Any]] = {}
+        self._folds: dict[int, tuple[Any, int, Any]] = {
+            id(fold): (fold, len(loaded), state) for fold, state in zip(together.folds, together.states, strict=True)
+        }
 
-    def _load(self, lines: Sequence[str]) -> Loaded:
+    def _load(self, lines: Sequence[str], together: Together) -> Loaded:
         """Check every event of what was read; a log that a scan read keeps its form, other lines are shared."""
         if isinstance(lines, Lines) and lines.is_as_loaded:
             rows = lines.loaded
@@ -68,9 +81,15 @@ class Session:
                     self._trace.take(event, rows.event)
                 except LogError as error:
                     raise _located(error, rows.row_of(event.seq)) from None
+                together.take(event)
             return rows
         given = lines if isinstance(lines, (list, tuple)) else list(lines)
-        return load_lines(tuple(given), lambda event: self._trace.take(event, lambda seq: decode(given[seq])))
+
+        def visit(event: Event) -> None:
+            self._trace.take(event, lambda seq: decode(given[seq]))
+            together.take(event)
+
+        return load_lines(tuple(given), visit)
 
     @property
     def place(self) -> Place:

@@ -5,11 +5,11 @@ An unknown type refuses the whole log unless the event says ``ignorable`` (log.m
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET
 
-from plan_mode_nb.log.events import APPEND, Draft, SurfaceOp
+from plan_mode_nb.log.events import APPEND, Draft, Event, SurfaceOp
 
 SURFACE: frozenset[str] = frozenset({"user/message", "assistant/message", "tool/result"})
 """The types the model sees. Only these may carry a surface operation, and they must."""
@@ -33,8 +33,18 @@ KNOWN: frozenset[str] = (
     )
 )
 
+CHUNK: Final = "assistant/chunk"
+DELTA: Final = "delta"
+"""The kind of a streamed piece of an answer: an ``assistant/chunk`` that no fold reads. Every other event's kind is its type."""
+_PIECES: Final = frozenset({"text-delta", "reasoning-delta", "tool-call-delta", "block-start", "block-end"})
+
 RETIRED: frozenset[str] = frozenset({"request/header-delta", "mode/set"})
 """Types of older logs that no build reads any more: refused with the reason."""
+
+
+def kind_of(event: Event) -> str:
+    """A checked event's type, or DELTA."""
+    return DELTA if event.type == CHUNK and event.data["chunk"]["type"] in _PIECES else event.type
 
 
 def draft(type: str, data: dict[str, Any]) -> Draft:

@@ -19,6 +19,7 @@ from plan_mode_nb.folds.history import HISTORY
 from plan_mode_nb.log.events import Draft, Event
 from plan_mode_nb.log.fold import Fold
 from plan_mode_nb.log.session import Session
+from plan_mode_nb.log.vocabulary import kind_of
 from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.loop.turn import LoopConfig
 from plan_mode_nb.models.recording import RECORDING, RecordedAnswer, recorded_answers
@@ -279,7 +280,7 @@ class _Growing(Generic[S, V]):
         """The value of the first ``place`` events; ``place`` never goes back."""
         types = self._fold.types
         for seq in range(self._seen, place):
-            if types is None or events[seq].type in types:
+            if types is None or kind_of(events[seq]) in types:
                 self._state = self._fold.step(self._state, events[seq])
         self._seen = max(self._seen, place)
         return self._fold.value(self._state)

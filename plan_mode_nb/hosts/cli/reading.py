@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,19 +12,20 @@ from typing import Any
 import typer
 
 from plan_mode_nb.exceptions import FormatError, LogError
+from plan_mode_nb.log.fold import Fold
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.store.sources import open_any
 
 
-def open_session(file: Path, session: str | None) -> Session:
-    """Open a log and check it whole. What a file has beside it that could not be read is said on stderr.
+def open_session(file: Path, session: str | None, folds: Sequence[Fold[Any, Any]] = ()) -> Session:
+    """Open a log and check it whole. What a file has beside it that could not be read is said on stderr. ``folds``: as a session has them.
 
     Raises:
         StoreError, LogError: it cannot be read, holds no such session, or breaks a rule of the log.
     """
     try:
         source = open_any(file, session)
-        opened = Session(source.header, clock=_never, lines=source.lines)
+        opened = Session(source.header, clock=_never, lines=source.lines, folds=folds)
     except LogError as error:
         raise error if file.name in str(error) else FormatError(f"{file.name}: {error}") from None
     for problem in source.problems:
@@ -37,13 +39,13 @@ def fold_command(file: Path, *, as_json: bool, at: int | None, session: str | No
     Raises:
         StoreError, LogError: as :func:`open_session`; or there is no event ``at``.
     """
-    from plan_mode_nb.folds.summary import fold_summary
+    from plan_mode_nb.folds.summary import SUMMARY, fold_summary, session_summary
 
-    opened = open_session(file, session)
+    opened = open_session(file, session, SUMMARY if at is None else ())
     if at is not None and at >= len(opened):
         last = f"it ends at event {len(opened) - 1}; name that or an earlier one" if len(opened) else "it is empty; leave out --at"
         raise FormatError(f"{file.name} has no event {at}: {last}")
-    summary = fold_summary(opened.header, opened.events if at is None else opened.events[: at + 1])
+    summary = session_summary(opened) if at is None else fold_summary(opened.header, opened.events[: at + 1])
     if as_json:
         # Machines read this, whatever encoding the terminal has.
         utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

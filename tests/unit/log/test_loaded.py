@@ -13,7 +13,7 @@ from plan_mode_nb.exceptions import FormatError, InvariantError
 from plan_mode_nb.log.dsh import read_jsonl, write_jsonl
 from plan_mode_nb.log.fold import fold_value
 from plan_mode_nb.log.session import Session
-from plan_mode_nb.log.vocabulary import draft
+from plan_mode_nb.log.vocabulary import CHUNK, DELTA, draft, kind_of
 from plan_mode_nb.testing import logs
 from plan_mode_nb.testing.packing import packed
 
@@ -43,7 +43,7 @@ def as_packed_file(lines: Sequence[str]) -> Any:
 
 @pytest.mark.parametrize("given", [as_list, as_plain_file, as_packed_file])
 def test_however_it_was_read_it_is_the_same_sequence(given: Callable[[Sequence[str]], Any]) -> None:
-    """Each index, slice, reversal and selection by type, in the loaded part, the appended part and across."""
+    """Each index, slice, reversal and selection by kind, in the loaded part, the appended part and across."""
     whole = streamed(5, turns=3)
     split = 24
     session = logs.new_session(lines=given(whole.lines[:split]))
@@ -58,9 +58,10 @@ def test_however_it_was_read_it_is_the_same_sequence(given: Callable[[Sequence[s
             assert (session.events[at:stop], session.lines[at:stop]) == (events[at:stop], lines[at:stop])
     assert list(reversed(session.events)) == events[::-1]
     assert session.lines[::-3] == lines[::-3]
-    for types in (frozenset({"assistant/chunk"}), frozenset({"turn/start", "plan/selected"}), None):
+    kinds = [frozenset({CHUNK}), frozenset({DELTA}), frozenset({CHUNK, DELTA}), frozenset({"turn/start", "plan/selected"}), None]
+    for types in kinds:
         for start in (0, 4, 6, 23, 25, 27):
-            assert list(session.events.of(types, start)) == [e for e in events[start:] if types is None or e.type in types]
+            assert list(session.events.of(types, start)) == [e for e in events[start:] if types is None or kind_of(e) in types]
     assert [session.events.type(seq) for seq in range(27)] == [event.type for event in events]
     for outside in (27, -28):
         with pytest.raises(IndexError, match="27 events"):
