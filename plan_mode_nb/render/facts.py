@@ -5,6 +5,7 @@ Logs of other programs are read too, so a missing or odd value is answered with 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -58,6 +59,17 @@ def own_figures(data: object) -> Sequence[Mapping[str, Any]]:
     if mapping(mapping(data).get("meta")).get("figures") != "shown":
         return ()
     return [block for block in result_of(data)[1] if block.get("type") == "image"]
+
+
+def inside_of(data: object) -> tuple[str, str, bool]:
+    """Either side of a call that another call made: its id, its name, and whether this is the failed end of it."""
+    said = mapping(data)
+    return str(said.get("subCallId", "")), str(said.get("name", "")), bool(said.get("isError"))
+
+
+def inside_arguments(data: object) -> str:
+    """The arguments of such a call, as a model's own would stand in the log."""
+    return json.dumps(mapping(data).get("arguments"), ensure_ascii=False)
 
 
 def reviewed_plan(asked: object) -> str | None:

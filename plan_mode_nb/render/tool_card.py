@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from textwrap import indent
 from typing import Any, Literal, NamedTuple
 
 from plan_mode_nb.plan.visible import visible, visible_line
@@ -40,11 +41,13 @@ def tool_card(
     result_blocks: Sequence[Mapping[str, Any]] | None,
     status: ToolStatus,
     title: str | None = None,
+    inner: Sequence[Bundle] = (),
 ) -> Bundle:
     """A collapsed card.
 
     ``arguments_raw`` is the model's JSON text, which may be broken; ``result_blocks`` the content blocks of the result, None before
-    there is one; ``title`` what stands beside the tool's name (by default the first words of what it was given).
+    there is one; ``title`` what stands beside the tool's name (by default the first words of what it was given); ``inner``: the cards of
+    the calls that this one made itself, in order.
     """
     arguments = read_arguments(arguments_raw)
     shown = visible_line(title if title is not None else call_title(arguments))
@@ -52,11 +55,13 @@ def tool_card(
     head = f"{visible_line(name)} ({status})" + (f": {shown}" if shown else "")
     summary = element("code", text(visible_line(name)), dir="ltr") + (f" {element('bdi', text(shown))}" if shown else "")
     body = element("summary", f"{summary} {element('em', status)}") + _arguments_html(arguments)
+    if inner:
+        body += label("Calls") + "".join(each["text/html"] for each in inner)
     if result is not None:
         body += label("Result") + verbatim(shortened(result), cls="pmnb-result")
     return {
-        "text/plain": "\n\n".join([head, *_plain(arguments), *_plain_result(result)]),
-        "text/markdown": "\n\n".join([f"**{fenced_name(name)}** ({status})", *_markdown(arguments, result)]),
+        "text/plain": "\n\n".join([head, *_plain(arguments), *_plain_inner(inner), *_plain_result(result)]),
+        "text/markdown": "\n\n".join([f"**{fenced_name(name)}** ({status})", *_markdown(arguments, inner, result)]),
         "text/html": card("tool", element("details", body)),
     }
 
@@ -176,6 +181,12 @@ def _plain_result(result: str | None) -> list[str]:
     return [] if result is None else [f"Result:\n{result}"]
 
 
-def _markdown(arguments: Sequence[Argument], result: str | None) -> list[str]:
+def _plain_inner(inner: Sequence[Bundle]) -> list[str]:
+    return [] if not inner else ["Calls:", *(indent(each["text/plain"], "  ", lambda line: bool(line.strip())) for each in inner)]
+
+
+def _markdown(arguments: Sequence[Argument], inner: Sequence[Bundle], result: str | None) -> list[str]:
     parts = [fenced(visible(argument.value), argument.language) if argument.block else _plain_argument(argument) for argument in arguments]
+    if inner:
+        parts += ["Calls", *(each["text/markdown"] for each in inner)]
     return parts if result is None else [*parts, "Result", fenced(shortened(result))]

@@ -78,6 +78,16 @@ def _result(data: Data, asked: dict[str, str]) -> str:
     return f"{'error of' if is_error else 'result of'} {name}: {result_text(blocks)}"
 
 
+def _inside_start(data: Data, asked: dict[str, str]) -> str:
+    _, name, _ = facts.inside_of(data)
+    return f"  calls {name}: {call_title(read_arguments(facts.inside_arguments(data)))}"
+
+
+def _inside(data: Data, asked: dict[str, str]) -> str:
+    _, name, is_error = facts.inside_of(data)
+    return f"  {'error of' if is_error else 'result of'} {name}: {result_text(facts.blocks(data))}"
+
+
 def _question(data: Data, asked: dict[str, str]) -> str:
     plan = facts.reviewed_plan(data)
     questions = " / ".join(str(question.get("question", "")) for question in facts.items(data.get("questions")))
@@ -127,6 +137,8 @@ _LINES: dict[str, Callable[[Data, dict[str, str]], str]] = {
     "assistant/message": _assistant,
     "tool/call": _call,
     "tool/result": _result,
+    "tool/code-dispatch-start": _inside_start,
+    "tool/code-dispatch": _inside,
     "question/asked": _question,
     "question/answered": _answer,
     "approval/asked": _approval,
@@ -173,7 +185,7 @@ def transcript(events: Iterable[EventLike]) -> list[str]:
     """
     rows = list(events)
     answers = {mapping(event.data).get("requestId"): event.data for event in rows if event.type == "question/answered"}
-    results = {found[0]: found for event in rows if event.type == "tool/result" for found in [facts.result_of(event.data)]}
+    results = _results(rows)
     reviews = {mapping(event.data).get("callId") for event in rows if event.type == "question/asked"} - {None}
     cells = []
     for event in rows:
@@ -185,6 +197,9 @@ def transcript(events: Iterable[EventLike]) -> list[str]:
                 cells.append(inert_markdown(_words(data.get("message"))))
             case "tool/call" if data.get("callId") not in reviews:
                 cells.append(_call_cell(data, results.get(str(data.get("callId")))))
+            case "tool/code-dispatch-start" if data.get("subCallId") not in reviews:
+                call = {"name": data.get("name"), "arguments": facts.inside_arguments(data)}
+                cells.append(_call_cell(call, results.get(str(data.get("subCallId")))))
             case "question/asked":
                 cells.append(_asked_cell(data, answers.get(data.get("requestId")), results.get(str(data.get("callId")))))
             case "plan/mode":
@@ -192,6 +207,19 @@ def transcript(events: Iterable[EventLike]) -> list[str]:
             case "turn/end" if end_phrase(mapping(data.get("reason"))):
                 cells.append(f"*{inert_markdown(_end(data, {}))}*")
     return [cell for cell in cells if cell.strip()]
+
+
+def _results(events: Iterable[EventLike]) -> dict[str, Result]:
+    """What each call gave, by its id; those that a call made itself too."""
+    found: dict[str, Result] = {}
+    for event in events:
+        if event.type == "tool/result":
+            result = facts.result_of(event.data)
+            found[result[0]] = result
+        elif event.type == "tool/code-dispatch":
+            call_id, _, is_error = facts.inside_of(event.data)
+            found[call_id] = (call_id, facts.blocks(event.data), is_error)
+    return found
 
 
 def _user_cell(data: Data) -> str:

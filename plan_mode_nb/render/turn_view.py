@@ -13,23 +13,18 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from plan_mode_nb.render import facts
+from plan_mode_nb.render.calls import Asked, Call, TitleOf, asked_approval_card, asked_card, call_card
 from plan_mode_nb.render.cards import (
-    approval_card,
     assistant_text,
     error_line,
     figure,
     notice,
-    plan_card,
-    question_card,
     todo_list,
     turn_summary,
 )
 from plan_mode_nb.render.facts import EventLike, mapping
 from plan_mode_nb.render.html import Bundle
-from plan_mode_nb.render.tool_card import ToolStatus, tool_card
 
-TitleOf = Callable[[str, str], str | None]
-"""(tool name, raw arguments) -> what the call's card is titled by, or None for the first words of its arguments."""
 ImageOf = Callable[[str], bytes | None]
 """An image's ``attachmentId`` -> its bytes, None where they are not here."""
 
@@ -59,30 +54,12 @@ class _Entry:
         return self.rendered
 
 
-@dataclass
-class _Asked:
-    """A question or an approval that was asked, the slot that shows it, and its answer's data."""
-
-    data: Mapping[str, Any]
-    slot: str
-    answered: Mapping[str, Any] | None = None
-
-
-@dataclass
-class _Call:
-    name: str
-    arguments: str
-    result: Sequence[Mapping[str, Any]] | None = None
-    is_error: bool = False
-    asked: _Asked | None = None
-
-
 class TurnView:
     """Feed one turn's events in order; read ``slots`` at any time.
 
     Slot 0 is the summary, final with ``turn/end``. Then, in the order things first happened: assistant texts, one card a tool call (a
-    plan review or a question in place of the card of the call that asked it) and the figures that only the log has, approvals, steering,
-    the todo list, a failure's line.
+    plan review or a question in place of the card of the call that asked it; calls that a call made itself are in its card) and the
+    figures that only the log has, approvals, steering, the todo list, a failure's line.
     Event types it does not know are ignored.
     """
 
@@ -90,8 +67,8 @@ class TurnView:
         self._title_of: TitleOf = title_of or (lambda name, arguments: None)
         self._image_of = image_of
         self._entries: dict[str, _Entry] = {SUMMARY: _Entry(self._summary)}
-        self._calls: dict[str, _Call] = {}
-        self._asked: dict[str, _Asked] = {}
+        self._calls: dict[str, Call] = {}
+        self._asked: dict[str, Asked] = {}
         self._usage: dict[object, object] = {}
         self._streamed: dict[object, str] = {}
         self._todos: Sequence[Mapping[str, Any]] = ()
@@ -147,7 +124,7 @@ class TurnView:
             if block.get("type") == "text" and written.strip():
                 self._show(f"text:{data.get('step')}:{index}", partial(assistant_text, written), final=True)
             elif block.get("type") == "tool-call":
-                call = _Call(str(block.get("name", "")), str(block.get("arguments", "")))
+                call = Call(str(block.get("name", "")), str(block.get("arguments", "")))
                 self._calls.setdefault(str(block.get("id", "")), call)
 
     def _user(self, data: Mapping[str, Any]) -> None:
@@ -163,16 +140,34 @@ class TurnView:
 
     def _call(self, data: Mapping[str, Any]) -> None:
         call_id = str(data.get("callId", ""))
-        self._calls[call_id] = _Call(str(data.get("name", "")), str(data.get("arguments", "")))
+        self._calls[call_id] = Call(str(data.get("name", "")), str(data.get("arguments", "")))
         self._show(call_id, partial(self._call_card, call_id))
 
     def _result(self, data: Mapping[str, Any]) -> None:
         call_id, content, is_error = facts.result_of(data)
-        call = self._calls.setdefault(call_id, _Call("tool", ""))
+        call = self._calls.setdefault(call_id, Call("tool", ""))
         call.result, call.is_error = content, is_error
         self._show(call_id, partial(self._call_card, call_id), final=True)
         for number, image in enumerate(facts.own_figures(data)):
             self._show(f"figure:{call_id}:{number}", partial(self._figure, image), final=True)
+
+    def _inside(self, data: Mapping[str, Any]) -> None:
+        """A call that another one made: it stands in that one's card."""
+        call_id, name, is_error = facts.inside_of(data)
+        parent_id = str(data.get("parentCallId", ""))
+        parent = self._calls.get(parent_id)
+        if parent is None or parent_id not in self._entries:
+            return
+        call = self._calls.get(call_id)
+        if call is None:
+            call = self._calls[call_id] = Call(name, facts.inside_arguments(data))
+            parent.inner.append(call)
+        if "content" in data:
+            call.result, call.is_error = facts.blocks(data), is_error
+            for asked in self._asked.values():
+                if asked.data.get("callId") == call_id:
+                    self._changed(asked.slot, final=True)
+        self._changed(parent_id)
 
     def _figure(self, image: Mapping[str, Any]) -> Bundle:
         return figure(image, self._image_of(str(mapping(image.get("attachment")).get("attachmentId", ""))))
@@ -181,19 +176,19 @@ class TurnView:
         request, call_id = str(data.get("requestId", "")), str(data.get("callId", ""))
         call = self._calls.get(call_id)
         if call is not None and call.asked is None and call_id in self._entries:
-            call.asked = self._asked[request] = _Asked(data, call_id)
+            call.asked = self._asked[request] = Asked(data, call_id)
             self._changed(call_id)
         else:
-            asked = self._asked[request] = _Asked(data, f"question:{request}")
-            self._show(asked.slot, partial(self._question_card, asked, None))
+            asked = self._asked[request] = Asked(data, f"question:{request}")
+            self._show(asked.slot, lambda: asked_card(asked, call, ended=self.ended))
 
     def _answer(self, data: Mapping[str, Any]) -> None:
         self._answered(str(data.get("requestId", "")), data)
 
     def _approval(self, data: Mapping[str, Any]) -> None:
         slot = f"approval:{data.get('id')}"
-        asked = self._asked[slot] = _Asked(data, slot)
-        self._show(slot, partial(self._approval_card, asked))
+        asked = self._asked[slot] = Asked(data, slot)
+        self._show(slot, lambda: asked_approval_card(asked, ended=self.ended))
 
     def _decision(self, data: Mapping[str, Any]) -> None:
         self._answered(f"approval:{data.get('id')}", data)
@@ -242,27 +237,8 @@ class TurnView:
     def _call_card(self, call_id: str) -> Bundle:
         call = self._calls[call_id]
         if call.asked is not None:
-            return self._question_card(call.asked, call)
-        status: ToolStatus = "no result" if self.ended else "running"
-        if call.result is not None:
-            status = "failed" if call.is_error else "done"
-        return tool_card(call.name, call.arguments, call.result, status, self._title_of(call.name, call.arguments))
-
-    def _question_card(self, asked: _Asked, call: _Call | None) -> Bundle:
-        plan = facts.reviewed_plan(asked.data)
-        if plan is not None:
-            result = call.is_error if call is not None and call.result is not None else None
-            outcome = facts.plan_outcome(asked.answered, result)
-            return plan_card(plan, "interrupted" if self.ended and outcome == "waiting" else outcome, facts.custom_text(asked.answered))
-        said = facts.question_outcome(asked.answered)
-        answers = facts.items(mapping(asked.answered).get("answers"))
-        return question_card(facts.items(asked.data.get("questions")), answers, "interrupted" if self.ended and said == "waiting" else said)
-
-    def _approval_card(self, asked: _Asked) -> Bundle:
-        """What would run stands in the call's card just above; here is why it asked."""
-        said = facts.approval_outcome(asked.answered)
-        reason = str(asked.data.get("reason") or "")
-        return approval_card(str(asked.data.get("toolName", "")), reason, "interrupted" if self.ended and said == "waiting" else said)
+            return asked_card(call.asked, call, ended=self.ended)
+        return call_card(call, self._title_of, ended=self.ended)
 
 
 _HANDLERS: dict[str, Callable[[TurnView, Mapping[str, Any]], None]] = {
@@ -273,6 +249,8 @@ _HANDLERS: dict[str, Callable[[TurnView, Mapping[str, Any]], None]] = {
     "user/message": TurnView._user,
     "tool/call": TurnView._call,
     "tool/result": TurnView._result,
+    "tool/code-dispatch-start": TurnView._inside,
+    "tool/code-dispatch": TurnView._inside,
     "question/asked": TurnView._question,
     "question/answered": TurnView._answer,
     "approval/asked": TurnView._approval,

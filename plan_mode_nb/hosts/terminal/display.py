@@ -19,7 +19,10 @@ from plan_mode_nb.render.turn_view import SUMMARY, TurnView
 
 MARK: Final = "· "
 """Before each line that is not the model's own text."""
-_SAID: Final = frozenset({"tool/call", "tool/result", "question/answered", "approval/decided", "llm/retry", "plan/mode", "todo/write"})
+_SAID: Final = frozenset(
+    "tool/call tool/result tool/code-dispatch-start tool/code-dispatch question/answered approval/decided llm/retry plan/mode "
+    "todo/write".split()
+)
 
 
 @final
@@ -113,7 +116,7 @@ class TextDisplay:
             self._note(event)
         elif event.type in _SAID:
             said = self._sayings.of(event)
-            if event.type == "tool/result" and facts.result_of(data)[0] in self._shown_calls:
+            if _ended_call(event) in self._shown_calls:
                 return
             if event.type in ("tool/call", "plan/mode"):
                 self._end_stream()
@@ -148,3 +151,10 @@ class TextDisplay:
 
     def _line(self, words: str) -> None:
         self._write(f"{MARK}{words}\n")
+
+
+def _ended_call(event: Event) -> str:
+    """The call that a result ends; "" for anything else."""
+    if event.type == "tool/result":
+        return facts.result_of(event.data)[0]
+    return facts.inside_of(event.data)[0] if event.type == "tool/code-dispatch" else ""

@@ -1,0 +1,65 @@
+"""A turn's calls, and what they asked, as a view of the turn keeps them; each becomes a card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from plan_mode_nb.render import facts
+from plan_mode_nb.render.cards import approval_card, plan_card, question_card
+from plan_mode_nb.render.facts import mapping
+from plan_mode_nb.render.html import Bundle
+from plan_mode_nb.render.tool_card import ToolStatus, tool_card
+
+TitleOf = Callable[[str, str], str | None]
+"""(tool name, raw arguments) -> what the call's card is titled by, or None for the first words of its arguments."""
+
+
+@dataclass
+class Asked:
+    """A question or an approval that was asked, the slot that shows it, and its answer's data."""
+
+    data: Mapping[str, Any]
+    slot: str
+    answered: Mapping[str, Any] | None = None
+
+
+@dataclass
+class Call:
+    """A call. ``asked``: what it asked the person; ``inner``: the calls that it made itself, in order."""
+
+    name: str
+    arguments: str
+    result: Sequence[Mapping[str, Any]] | None = None
+    is_error: bool = False
+    asked: Asked | None = None
+    inner: list[Call] = field(default_factory=list)
+
+
+def call_card(call: Call, title_of: TitleOf, *, ended: bool) -> Bundle:
+    """The card of a call. ``ended``: its turn is over, so that nothing of it runs any more."""
+    status: ToolStatus = "no result" if ended else "running"
+    if call.result is not None:
+        status = "failed" if call.is_error else "done"
+    inner = [call_card(each, title_of, ended=ended) for each in call.inner]
+    return tool_card(call.name, call.arguments, call.result, status, title_of(call.name, call.arguments), inner)
+
+
+def asked_card(asked: Asked, call: Call | None, *, ended: bool) -> Bundle:
+    """The card of a question or review. ``call``: the call that asked, where it is known; its result says what the answer led to."""
+    plan = facts.reviewed_plan(asked.data)
+    if plan is not None:
+        result = call.is_error if call is not None and call.result is not None else None
+        outcome = facts.plan_outcome(asked.answered, result)
+        return plan_card(plan, "interrupted" if ended and outcome == "waiting" else outcome, facts.custom_text(asked.answered))
+    said = facts.question_outcome(asked.answered)
+    answers = facts.items(mapping(asked.answered).get("answers"))
+    return question_card(facts.items(asked.data.get("questions")), answers, "interrupted" if ended and said == "waiting" else said)
+
+
+def asked_approval_card(asked: Asked, *, ended: bool) -> Bundle:
+    """What would run stands in the call's card just above; here is why it asked."""
+    said = facts.approval_outcome(asked.answered)
+    reason = str(asked.data.get("reason") or "")
+    return approval_card(str(asked.data.get("toolName", "")), reason, "interrupted" if ended and said == "waiting" else said)
