@@ -160,7 +160,7 @@ class _Approved:
 class ApprovedFold:
     """Events -> the text of the last approved plan, as submitted; None if none was approved."""
 
-    types: Final = frozenset({"tool/call", "question/asked", "tool/result", "step/end"})
+    types: Final = frozenset({"tool/call", "question/asked", "tool/result", "tool/code-dispatch", "step/end"})
 
     def start(self) -> _Approved:
         """No plan approved."""
@@ -178,6 +178,8 @@ class ApprovedFold:
                     state.plans[data["callId"]] = plan["detail"]
             case "tool/result" if is_approval(event, state.plans):
                 state.approved = state.plans[data["message"]["source"]["callId"]]
+            case "tool/code-dispatch" if data["name"] == EXIT_PLAN_MODE and data["isError"] is False:
+                state.approved = _plan_in(data["arguments"])
             case "step/end":
                 state.plans.clear()
         return state
@@ -190,9 +192,14 @@ class ApprovedFold:
 def _plan_argument(arguments: str) -> str | None:
     """The ``plan`` of a raw argument string. None for what is no JSON object with one: such a call is refused before any review."""
     try:
-        plan = msgspec.json.decode(arguments, type=dict[str, Any]).get("plan")
+        return _plan_in(msgspec.json.decode(arguments))
     except msgspec.MsgspecError:
         return None
+
+
+def _plan_in(arguments: Any) -> str | None:
+    """The ``plan`` of arguments as a JSON value."""
+    plan = arguments.get("plan") if isinstance(arguments, dict) else None
     return plan if isinstance(plan, str) else None
 
 
