@@ -24,6 +24,7 @@ from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.messages import text_block, user_message
 from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.render.cards import assistant_text
+from plan_mode_nb.render import facts
 from plan_mode_nb.render.tool_card import tool_card
 from plan_mode_nb.render.turn_view import SUMMARY, TurnView
 
@@ -141,6 +142,8 @@ class TurnDisplay:
             case "tool/call":
                 self._arguments[data["callId"]] = (data["name"], data["arguments"])
             case "assistant/message":
+            case "tool/code-dispatch-start":
+                self._arguments[data["subCallId"]] = (data["name"], facts.inside_arguments(data))
                 self._settle_stream(data["step"])
             case "question/answered":
                 self._retire(self._asked_at.get(data["requestId"], ""))
