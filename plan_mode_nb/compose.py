@@ -38,13 +38,15 @@ class Surroundings:
 
     ``network``: whether confined programs may use it. ``hidden``: folders that they see empty (connection files, journals). ``trusted``:
     folders that code or settings are loaded from outside the sandbox. ``results``: where results too long for the model are kept whole;
-    None: nowhere.
+    None: nowhere. ``scratch``: the program that runs code as a cell would, in a process beside the kernel (its lines:
+    ``features.tools.dialogue``); empty: there is none.
     """
 
     network: bool = False
     hidden: tuple[Path, ...] = ()
     trusted: tuple[Path, ...] = ()
     results: Path | None = None
+    scratch: tuple[str, ...] = ()
 
 
 def notebook(
@@ -65,7 +67,7 @@ def notebook(
     return (
         Plugin("redaction", redaction.install),
         Plugin("instructions", lambda seams: seams.sections.register(INSTRUCTIONS, INSTRUCTIONS_ORDER, lambda context: instructions)),
-        Plugin("python", lambda seams: kernel.install(seams, shell, spill)),
+        Plugin("python", lambda seams: kernel.install(seams, shell, spill, scratch_program=surroundings.scratch)),
         Plugin("bash", lambda seams: bash.install(seams, spill)),
         Plugin("files", lambda seams: files.install(seams, root, spill)),
         Plugin("changes", lambda seams: change.install(seams, root)),

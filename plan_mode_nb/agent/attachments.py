@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from plan_mode_nb.exceptions import PlanModeError
-from plan_mode_nb.log.messages import Block, attachment_id
+from plan_mode_nb.log.messages import Block, attachment_id, digest_of
 
 MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 MAX_BYTES: Final = 3_750_000
@@ -80,6 +80,11 @@ def image_block(attachments: MutableMapping[str, bytes], data: bytes, *, name: s
         "height": facts.height,
     }
     return {"type": "image", "attachment": attachment if name is None else {**attachment, "name": name}}
+
+
+def images_of(attachments: Mapping[str, bytes]) -> Callable[[str], bytes | None]:
+    """An ``attachmentId`` -> the bytes, None where they are not here. Follows what is added later."""
+    return lambda attachment_id: attachments.get(digest_of(attachment_id))
 
 
 def _format(data: bytes) -> tuple[MediaType, Callable[[bytes], _Size]] | None:

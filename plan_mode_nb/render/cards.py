@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, assert_never
 
@@ -10,11 +11,14 @@ from plan_mode_nb.plan.visible import visible, visible_line
 from plan_mode_nb.render.html import Bundle, card, element, label, paragraph, text, verbatim
 from plan_mode_nb.render.markdown import to_html
 from plan_mode_nb.render.source import fenced, inert_markdown
+from plan_mode_nb.render.tool_card import image_text
 
 ReviewState = Literal["waiting", "approved", "keep planning", "dismissed", "interrupted", "unavailable", "left"]
 QuestionState = Literal["waiting", "answered", "dismissed", "interrupted", "unavailable"]
 ApprovalState = Literal["waiting", "allowed", "rejected", "interrupted", "unavailable"]
 
+FIGURE = "Figure of the scratch process"
+"""How the text of such a figure begins: it tells one from a figure that the notebook's own code displayed."""
 _TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑"}
 
 
@@ -153,6 +157,15 @@ def notice(value: str, *, kind: str = "notice") -> Bundle:
     """One line that is not the model's."""
     line = visible_line(value)
     return {"text/plain": line, "text/html": card(kind, paragraph(line))}
+
+
+def figure(block: Mapping[str, Any], data: bytes | None) -> Bundle:
+    """A figure that a tool's result carries, as an image where its bytes are here. ``block``: the result's image block."""
+    said = f"{FIGURE}: {image_text(block)[1:-1]}"
+    media_type = str((block.get("attachment") or {}).get("mediaType", ""))
+    if data is None or not media_type.startswith("image/"):
+        return notice(said)
+    return {"text/plain": said, media_type: base64.b64encode(data).decode("ascii")}
 
 
 def assistant_text(value: str) -> Bundle:

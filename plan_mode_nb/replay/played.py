@@ -17,7 +17,7 @@ from plan_mode_nb.agent.approval import ApprovalOutcome, ApprovalProvider, Appro
 from plan_mode_nb.agent.model import Chunk, Request
 from plan_mode_nb.agent.prestep import CallNext, Decision, Step
 from plan_mode_nb.agent.questions import Answer, NobodyToAsk, QuestionProvider, QuestionRequest, Reply
-from plan_mode_nb.agent.tools import CallInterrupted, Outcome, RunTool, Tool, ToolCall, ToolRegistry, ToolResult
+from plan_mode_nb.agent.tools import CallInterrupted, Outcome, Replayed, RunTool, Tool, ToolCall, ToolRegistry, ToolResult
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.messages import Block
 from plan_mode_nb.log.session import Session
@@ -159,20 +159,20 @@ class PlayedTools:
 
     async def _outcome(self, course: Course, call: ToolCall, recorded: Event, run: RunTool) -> Outcome:
         tool = self._tools.get(call.name)
-        how = "derived" if tool is None else tool.replay
+        how = "derived" if tool is None else tool.replayed(call.arguments)
         well = course.part is not None and course.part.ended_well
         if how == "derived" and _is_derivable(course, call, recorded):
             return await run(call)
-        if tool is not None and well and (tool.rebuilds or (course.runs_all and how == "played")):
-            return self._settled(course, tool, recorded, await run(call))
+        if tool is not None and well and (how in ("rebuilds", "volatile") or (course.runs_all and how == "played")):
+            return self._settled(course, tool, how, recorded, await run(call))
         await course.play_until(recorded)
         return Outcome(_result(recorded))
 
-    def _settled(self, course: Course, tool: Tool, recorded: Event, outcome: Outcome) -> Outcome:
+    def _settled(self, course: Course, tool: Tool, how: Replayed, recorded: Event, outcome: Outcome) -> Outcome:
         """The recorded result where the one that was made now counts as equal, or is not compared; else what was made now."""
         before, now = _result(recorded), outcome.result
         text = _texts(before.content)
-        if tool.replay == "volatile" or course.is_volatile or REDACTED.search(text) or SPILLED.search(text):
+        if how == "volatile" or course.is_volatile or REDACTED.search(text) or SPILLED.search(text):
             if not _equal(course, before, now):
                 self._note(f"a result of {tool.name} was not compared: the recorded one was taken")
                 return Outcome(ToolResult(before.content, before.is_error, now.value, before.error, {**MARK}), outcome.events)

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, final
 
 from IPython.display import display
 
+from plan_mode_nb.agent.attachments import images_of
 from plan_mode_nb.agent.previews import Preview
 from plan_mode_nb.folds.plan import PlanState
 from plan_mode_nb.hosts.arrivals import Arrivals
 from plan_mode_nb.hosts.front_end import Recorded, RunningTurn, TurnEnd
 from plan_mode_nb.loop.agent import LoopAgent
+from plan_mode_nb.render.cards import FIGURE
 from plan_mode_nb.render.turn_view import TurnView
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ class ReplayedDisplay:
     def __init__(self, host: KernelHost, agent: LoopAgent, saved: Sequence[Shown] = ()) -> None:
         """``saved``: what code displayed when it ran, for a turn in which none runs again."""
         self._host = host
-        self._view = TurnView(self._title_of)
+        self._view = TurnView(self._title_of, images_of(host.composition.seams.attachments))
         self._arrivals = Arrivals(agent, lambda: None)
         self._shown: list[Shown] = list(saved)
 
@@ -90,9 +92,12 @@ def figures_of(outputs: Iterable[Mapping[str, Any]]) -> list[Shown]:
 
 
 def _is_own(data: Mapping[str, Any]) -> bool:
-    """A turn's own display: a card, or text of the model's as markdown and HTML, which no object of a library shows together."""
+    """A turn's own display: a card, text of the model's as markdown and HTML, which no object of a library shows together, or a figure
+    of the log's."""
     html = data.get("text/html", "")
-    return {"text/markdown", "text/html"} <= data.keys() or "pmnb-static" in (html if isinstance(html, str) else "".join(html))
+    if {"text/markdown", "text/html"} <= data.keys() or "pmnb-static" in (html if isinstance(html, str) else "".join(html)):
+        return True
+    return "".join(data.get("text/plain", "")).startswith(FIGURE)
 
 
 def _joined(data: Mapping[str, Any]) -> dict[str, Any]:

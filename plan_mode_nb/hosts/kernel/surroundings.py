@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,8 @@ from plan_mode_nb.store.journal import journal_folder
 RESULTS: Final = "results"
 KEPT_S: Final = 30 * 24 * 3600
 """How long a result that was too long for the model stays on disk after it was last written."""
+SCRATCH: Final = (sys.executable, "-P", "-X", "utf8", "-m", "plan_mode_nb.hosts.kernel.scratch_worker")
+"""Without the folder it starts in on the path: a file there must not pass for a module that the process needs before any code runs."""
 _logger = logging.getLogger(__name__)
 
 
@@ -30,6 +33,7 @@ def surroundings(*, network: bool) -> Surroundings:
         hidden=(Path(jupyter_runtime_dir()).absolute(),),
         trusted=tuple(Path(each).absolute() for each in loaded),
         results=results,
+        scratch=SCRATCH,
     )
 
 

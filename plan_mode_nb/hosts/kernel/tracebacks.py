@@ -8,7 +8,9 @@ from typing import Final
 
 from plan_mode_nb.hosts.kernel.recorder import plain_text
 
-_IN_THE_WAY: Final = tuple(str(Path("plan_mode_nb", "hosts", "kernel", name)) for name in ("interrupts.py", "user_code.py"))
+_IN_THE_WAY: Final = tuple(
+    str(Path("plan_mode_nb", "hosts", "kernel", name)) for name in ("interrupts.py", "user_code.py", "scratch_worker.py")
+)
 """What raises an interrupt, and what refuses the keyboard, end on frames that say nothing about the code and name this machine's paths."""
 
 

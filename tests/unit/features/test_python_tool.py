@@ -84,8 +84,8 @@ def test_the_tool_is_declared_to_rebuild_and_the_others_are_not() -> None:
     python, variables = tools.get("python"), tools.get("variables")
     assert python is not None
     assert variables is not None
-    assert python.rebuilds
-    assert not variables.rebuilds
+    assert python.replayed('{"code": "1"}') == "rebuilds"
+    assert variables.replayed("{}") == "played"
 
 
 @pytest.mark.parametrize(
