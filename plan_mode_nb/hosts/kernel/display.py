@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.display import display
 
 from plan_mode_nb.agent.approval import ApprovalRequest
+from plan_mode_nb.agent.attachments import images_of
 from plan_mode_nb.agent.previews import Preview
 from plan_mode_nb.agent.questions import QuestionRequest
 from plan_mode_nb.folds.plan import PlanState
@@ -40,7 +41,7 @@ class TurnDisplay:
     def __init__(self, host: KernelHost, agent: LoopAgent) -> None:
         self._host = host
         self._agent = agent
-        self._view = TurnView(self._title_of)
+        self._view = TurnView(self._title_of, images_of(host.composition.seams.attachments))
         self._arrivals = Arrivals(agent, self._mark_dirty)
         self._outputs: dict[str, OutputSlot] = {}
         self._streaming: list[OutputSlot] = []
