@@ -24,8 +24,8 @@ from plan_mode_nb.hosts.kernel.slots import OutputSlot
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.messages import text_block, user_message
 from plan_mode_nb.loop.agent import LoopAgent
-from plan_mode_nb.render.cards import assistant_text
 from plan_mode_nb.render import facts
+from plan_mode_nb.render.cards import assistant_text
 from plan_mode_nb.render.tool_card import tool_card
 from plan_mode_nb.render.turn_view import SUMMARY, TurnView
 
@@ -142,9 +142,9 @@ class TurnDisplay:
         match event.type:
             case "tool/call":
                 self._arguments[data["callId"]] = (data["name"], data["arguments"])
-            case "assistant/message":
             case "tool/code-dispatch-start":
                 self._arguments[data["subCallId"]] = (data["name"], facts.inside_arguments(data))
+            case "assistant/message":
                 self._settle_stream(data["step"])
             case "question/answered":
                 self._retire(self._asked_at.get(data["requestId"], ""))
