@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +73,22 @@ def decoded_images(attachments: Mapping[str, str], digests: Iterable[str] | None
         if hashlib.sha256(data).hexdigest() == digest:
             images[digest] = data
     return images
+
+
+class EncodedImages(Mapping[str, str]):
+    """Images as a document's attachments: sha256 -> base64, each encoded when it is asked for."""
+
+    def __init__(self, images: Mapping[str, bytes]) -> None:
+        self._images = images
+
+    def __getitem__(self, digest: str) -> str:
+        return base64.b64encode(self._images[digest]).decode()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._images)
+
+    def __len__(self) -> int:
+        return len(self._images)
 
 
 def one_session(session: StoredSession, *, agent: str | None = None) -> Document:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 Block = dict[str, Any]
@@ -13,6 +14,8 @@ Message = dict[str, Any]
 USER_SOURCE: dict[str, Any] = {"kind": "user"}
 ATTACHMENT_ID = "sha256:"
 """How an ``attachmentId`` begins; the digest of the bytes follows, in hex. deepseek-harness reads no other form."""
+_ATTACHMENT = "attachmentId"
+_NAMED = re.compile(rf'"{_ATTACHMENT}":"(?:{ATTACHMENT_ID})?([0-9a-f]{{64}})"')
 SUMMARY_LIMIT = 120
 """dsh's bound on a notice's summary, in characters."""
 
@@ -43,6 +46,11 @@ def digests_in(value: object) -> set[str]:
         own = value.get("attachmentId")
         return {digest_of(own)} if isinstance(own, str) else set().union(*map(digests_in, value.values()))
     return set().union(*map(digests_in, value)) if isinstance(value, list) else set()
+
+
+def digests_in_lines(lines: Iterable[str]) -> set[str]:
+    """The sha256 of every attachment that event lines name. In text that quotes such a name it is found as well."""
+    return {digest for line in lines if _ATTACHMENT in line for digest in _NAMED.findall(line)}
 
 
 def user_message(content: str | Sequence[Block], *, id: str, source: dict[str, Any] = USER_SOURCE) -> Message:

@@ -16,14 +16,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import nbformat
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright
 
-App = Literal["lab", "notebook"]
+App = Literal["lab", "notebook", "server"]
 
 EXTENSION = Path(__file__).resolve().parents[2] / "plan_mode_nb" / "hosts" / "lab" / "labextension"
 HELPERS = Path(__file__).resolve().parent
@@ -52,14 +52,15 @@ def chromium(playwright: Playwright) -> Browser:
 
 
 class JupyterServer:
-    """One server, on a free port, with configuration, data, runtime and notebooks under ``folder``.
+    """One server, on a free port, with configuration, data, runtime and notebooks under ``folder``. ``options``: for its command line.
 
     It loads the lab extension from this source tree, whatever copy is installed, and its kernels can import the helper modules
     that lie beside this file.
     """
 
-    def __init__(self, folder: Path, app: App = "lab", **environment: str) -> None:
+    def __init__(self, folder: Path, app: App = "lab", options: Sequence[str] = (), **environment: str) -> None:
         self.app: App = app
+        self._options = options
         self.root = folder / "notebooks"
         self.runtime = folder / "runtime"
         self.log: list[str] = []
@@ -86,7 +87,12 @@ class JupyterServer:
         """Where the notebook ``name`` opens, or the application without one. Each call names a workspace of its own: Lab restores the
         notebooks of one workspace in whatever browser opens it next."""
         page = f"lab/workspaces/{next(self._workspaces)}/tree" if self.app == "lab" else "notebooks"
-        return f"http://127.0.0.1:{self._port}/{page}/{name}?token=t"
+        return f"{self.address}/{page}/{name}?token=t"
+
+    @property
+    def address(self) -> str:
+        """The server's own address."""
+        return f"http://127.0.0.1:{self._port}"
 
     def write(self, name: str, *sources: str, metadata: dict[str, Any] | None = None) -> Path:
         """A notebook with these code cells (by default one, empty)."""
@@ -112,6 +118,7 @@ class JupyterServer:
             sys.executable, "-m", "jupyter", self.app, "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={self._port}",
             "--ServerApp.port_retries=0", "--IdentityProvider.token=t", "--ServerApp.disable_check_xsrf=True",
             f"--ServerApp.root_dir={self.root}", "--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True",
+            *self._options,
         ]  # fmt: skip
 
     def _environment(self, more: dict[str, str]) -> dict[str, str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from driver import JupyterServer, NotebookPage
@@ -225,4 +227,60 @@ def test_a_second_notebook_on_one_kernel_is_refused_and_a_duplicate_goes_its_own
     assert original[session][:common] == duplicate[session][:common] == before
     assert original[session][-1] != duplicate[session][-1]
     copy.close()
+    page.close()
+
+
+def test_a_kernel_that_shares_no_disk_has_the_whole_conversation_from_the_page(
+    browser: Browser, tmp_path: Path, model: LoopbackServer
+) -> None:
+    """A second server, as a gateway is one, runs the kernel: log, images and the other agents come back from the notebook alone."""
+    settings = {"PlanMode": {"section": "Plan first."}, "PlanAgent": {"model": "openai-chat:scripted"}}
+    far = tmp_path / "far"
+    far.mkdir()
+    (far / "plan_mode_nb.json").write_text(json.dumps(settings))
+    picture = far / "grey.png"
+    picture.write_bytes((Path(__file__).parents[1] / "golden" / "grey.png").read_bytes())
+    gateway = JupyterServer(far, "server", JUPYTER_CONFIG_PATH=str(far), OPENAI_BASE_URL=model.url, OPENAI_API_KEY="none")
+    here = JupyterServer(tmp_path / "here", options=[f"--GatewayClient.url={gateway.address}", "--GatewayClient.auth_token=t"])
+    try:
+        page = Desk(browser, here, model).open("far.ipynb")
+        _far_away(Desk(browser, here, model), page, gateway, picture)
+    finally:
+        here.stop()
+        gateway.stop()
+
+
+def _far_away(desk: Desk, page: NotebookPage, gateway: JupyterServer, picture: Path) -> None:
+    page.run_cell(0)
+    page.wait_cell(0)
+    desk.turn(page, f"%%agent --image {picture}\nwhat is this?")
+    desk.turn(page, "%%agent --as aide\nhello")
+    main, aide = (page.value(f"get_ipython()._plan_mode_nb[0].agents.get({name!r}).session.id") for name in ("main", "aide"))
+    page.run("%session new")
+    desk.turn(page, "%plan another")
+    page.run(f"%session use {main}")
+    page.save()
+    saved = desk.file("far.ipynb")
+    base64 = b64encode(picture.read_bytes()).decode()
+    assert list(saved.attachments.values()) == [base64]
+    assert saved.agents == {"main": main, "aide": aide}
+    assert len(saved.sessions) == 3
+    assert not list(desk.lab.runtime.rglob("*.journal"))
+
+    for journal in gateway.runtime.rglob("*.journal"):
+        journal.unlink()
+    page.js("() => panel.sessionContext.changeKernel({ name: 'python3' }).then(() => undefined)")
+    page.run_cell(0)
+    page.wait_cell(0, WAIT)
+    desk.turn(page, "%agent and now?")
+    assert base64 in json.dumps(desk.model.requests[-1].body), "the model is shown the image again"
+    desk.turn(page, "%%agent --as aide\nand you?")
+    assert "hello" in json.dumps(desk.model.requests[-1].body)
+    page.save()
+    grown = desk.file("far.ipynb")
+    assert (grown.agents, grown.attachments, grown.sessions.keys()) == (saved.agents, saved.attachments, saved.sessions.keys())
+    for id, session in saved.sessions.items():
+        assert list(grown.sessions[id].lines[: len(session.lines)]) == list(session.lines)
+    assert [len(grown.sessions[id].lines) > len(saved.sessions[id].lines) for id in (main, aide)] == [True, True]
+    assert page.ours() == []
     page.close()

@@ -229,7 +229,9 @@ test('a message of a wrong shape is no append', () => {
     { agents: { main: 1 } },
     { agents: null },
     { attachments: [] },
-    { attachments: { a: 1 } }
+    { attachments: { a: 1 } },
+    { images: 'x' },
+    { images: ['x'] }
   ])
     assert.equal(isAppend({ ...good, ...change }), false, JSON.stringify(change));
   for (const other of [null, 'x', 5, []]) assert.equal(isAppend(other), false);
@@ -240,11 +242,49 @@ test('get answers the main session from the start, or the session and position a
   log.append(message(0, events));
   const { index, ...page } = log.page({});
   assert.deepEqual(index.agents, { main: 's' });
-  assert.deepEqual(page, { session: 's', start: 0, events, length: 120 });
+  assert.deepEqual(page, { session: 's', start: 0, events, length: 120, lengths: { s: 120 } });
   assert.deepEqual(log.page({ start: 100 }).events, events.slice(100));
   assert.deepEqual(log.page({ session: 't' }).length, 0);
   assert.deepEqual(log.page({ session: 7, start: 'x' }).events, events);
   assert.deepEqual(new NotebookLog(memory()).page({}), { index: null, session: '', start: 0, events: [], length: 0 });
+});
+
+test('the first page says how long every session is, hello that there are more, and a page that its session is damaged', () => {
+  const log = new NotebookLog(memory());
+  log.append(message(0, events));
+  assert.deepEqual(log.hello(), { session: 's', length: 120 });
+  log.append({ ...message(0, ['{}'], []), session: 't', prev: chained('t', []), agents: { helper: 't' } });
+  assert.deepEqual(log.hello(), { session: 's', length: 120, more: true });
+  assert.deepEqual(log.page({}).lengths, { s: 120, t: 1 });
+  assert.equal(log.page({ start: 100 }).lengths, undefined);
+  assert.equal(log.page({ session: 't' }).damaged, undefined);
+  log.store.set(chunkKey('t', 1), 'no list');
+  log.changed(chunkKey('t', 1));
+  assert.equal(log.page({ session: 't' }).damaged, true);
+});
+
+const [a, b, c, d] = ['a', 'b', 'c', 'd'].map(digit => digit.repeat(64));
+test('get answers images in the order asked for, as many as fit, and null for what is not here or cannot be sent', () => {
+  const base64 = 'QUJD'.repeat(100_000);
+  const log = new NotebookLog(
+    memory({ [attachmentKey(a)]: base64, [attachmentKey(b)]: base64, [attachmentKey(c)]: base64, [attachmentKey(d)]: '<b>' })
+  );
+  const keys = images => Object.keys(log.page({ images }).attachments);
+  assert.deepEqual(log.page({ images: [a] }), { attachments: { [a]: base64 } });
+  assert.deepEqual(keys([a, b, c]), [a, b]);
+  assert.deepEqual(keys([c, d, '0'.repeat(64)]), [c, d, '0'.repeat(64)]);
+  assert.deepEqual(log.page({ images: [d, '0'.repeat(64)] }).attachments, { [d]: null, ['0'.repeat(64)]: null });
+  log.store.set(attachmentKey(d), 'QUJD'.repeat(2_000_000));
+  assert.deepEqual(log.page({ images: [d] }).attachments, { [d]: null });
+  assert.deepEqual(log.page({ images: ['__proto__'] }), { attachments: {} });
+});
+
+test('an append that asks about images is told which are lacking, once its events are taken', () => {
+  const log = new NotebookLog(memory({ [attachmentKey(a)]: 'QUJD' }));
+  assert.deepEqual(log.append(message(0, events, [], { images: [a] })), { length: 120 });
+  assert.deepEqual(log.append(message(120, [], events, { images: [a, b], attachments: { [c]: 'QUJD' } })), { length: 120, lacks: [b] });
+  assert.deepEqual(log.append(message(120, [], events, { images: [b, c] })), { length: 120, lacks: [b] });
+  assert.deepEqual(log.append(message(500, events, events, { images: [b] })), { want: 120 });
 });
 
 test('an index too big to send is not sent', () => {

@@ -5,13 +5,16 @@ Pages read it from the kernel's iopub stream and answer by id. Every send and ev
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from plan_mode_nb.document.document import Document
 from plan_mode_nb.folds.plan import PlanState
+from plan_mode_nb.hosts.kernel.fetching import Fetch
 from plan_mode_nb.hosts.kernel.outbox import Outbox
 from plan_mode_nb.hosts.kernel.pieces import Pieces
 from plan_mode_nb.log.session import Session
@@ -50,29 +53,21 @@ class CarrierHost(Protocol):
 
 @dataclass(frozen=True)
 class Page:
-    """A front end that said hello: its connection, the notebook's path as it has it, and how much of which session it holds."""
+    """A front end that said hello: its connection, the notebook's path as it has it, and how much of which session it holds.
+
+    ``has_more``: its notebook holds other sessions than that.
+    """
 
     client: str
     path: str
     session: str
     length: int
+    has_more: bool = False
 
 
 def _place(path: str) -> str:
     """A server's path without the drive's name that collaboration puts before it (``RTC:``)."""
     return path.partition(":")[2] or path
-
-
-@dataclass
-class Fetch:
-    """What a page is asked for: the whole metadata log of one session. ``done`` when it is complete."""
-
-    to: str
-    session: str
-    length: int
-    lines: list[str]
-    index: Mapping[str, Any] | None = None
-    done: bool = False
 
 
 class Carrier:
@@ -85,7 +80,7 @@ class Carrier:
         self._pieces = Pieces()
         self.home: str | None = None
         self.notebook: str | None = None
-        self._n = 0
+        self._questions = itertools.count(1)
         self.pages: dict[str, Page] = {}
         self.fetch: Fetch | None = None
         self._one_way = not shell.kernel._allow_stdin
@@ -161,7 +156,7 @@ class Carrier:
     @property
     def is_settled(self) -> bool:
         """Whether the page holds everything; true where there is none that answers."""
-        return (self.page is None and not self._one_way) or self._outbox.is_settled(self._host.sessions_to_carry())
+        return (self.page is None and not self._one_way) or self._outbox.is_settled(self._host.sessions_to_carry(), self._host.images())
 
     def in_output(self, name: str, session: Session, cell: str | None) -> dict[str, Any]:
         """What the output of a turn that is over has to carry, by mime type: nothing where a page has the log.
@@ -179,8 +174,9 @@ class Carrier:
         if flight is not None:
             self.pages.pop(flight.to, None)
 
-    def adopt(self, session: Session) -> None:
-        """A session was opened: what the open page already holds of it need not be sent."""
+    def adopt(self, session: Session, images: Collection[str] = ()) -> None:
+        """A session was opened: what the open page already holds of it need not be sent, nor of ``images`` (by sha256)."""
+        self._outbox.images.likely = frozenset(images)
         page = self.page
         if page is not None and page.session == session.id:
             self._outbox.page_holds(session.id, min(page.length, len(session)))
@@ -207,9 +203,8 @@ class Carrier:
 
     def _on_hello(self, client: str, data: dict[str, Any]) -> None:
         session, length = data.get("session"), data.get("length")
-        page = Page(
-            client, str(data.get("path", "")), session if isinstance(session, str) else "", length if isinstance(length, int) else 0
-        )
+        session, length = session if isinstance(session, str) else "", length if isinstance(length, int) else 0
+        page = Page(client, str(data.get("path", "")), session, length, data.get("more") is True)
         before = self.pages.pop(client, None)
         self.pages[client] = page
         if before is not None and before.path != page.path and self.notebook is not None and self.is_of_notebook(before):
@@ -244,30 +239,17 @@ class Carrier:
 
     # -- reading a page's log
 
-    def start_fetch(self, page: Page) -> None:
-        """Ask a page for its session, page by page; :attr:`fetch` fills and ``on_page`` is called when it is done."""
-        self.fetch = Fetch(page.client, page.session, page.length, [])
-        self._get()
+    def start_fetch(self, page: Page, held: Document) -> None:
+        """Ask a page for its sessions and images, one answer after the other; ``on_page`` is called at each. ``held``: see Fetch."""
+        self.fetch = Fetch(page.client, page.session, held, self.send, self._questions)
+        self.fetch.ask()
 
-    def _get(self) -> None:
-        assert self.fetch is not None
-        self._n += 1
-        self.send({"op": "get", "n": self._n, "to": self.fetch.to, "session": self.fetch.session, "start": len(self.fetch.lines)})
+    def give_up_fetch(self) -> None:
+        """The page that is being read went silent: it is gone."""
+        if self.fetch is not None:
+            self.pages.pop(self.fetch.to, None)
+            self.fetch = None
 
     def _on_page(self, client: str, data: dict[str, Any]) -> None:
-        fetch = self.fetch
-        if fetch is None or fetch.done or client != fetch.to or data.get("n") != self._n:
-            return
-        events = data.get("events")
-        if not isinstance(events, list) or not all(isinstance(line, str) for line in events):
-            events = []
-        fetch.lines.extend(events)
-        if fetch.index is None and isinstance(data.get("index"), dict):
-            fetch.index = data["index"]
-        length = data.get("length")
-        fetch.length = length if isinstance(length, int) else 0
-        if len(fetch.lines) < fetch.length and events:
-            self._get()
-            return
-        fetch.done = True
-        self._host.on_page()
+        if self.fetch is not None and self.fetch.take(client, data):
+            self._host.on_page()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from plan_mode_nb.agent.commands import CommandCall, CommandResult
+from plan_mode_nb.document.document import EncodedImages
 from plan_mode_nb.exceptions import CommandError, HostError, TurnError
 from plan_mode_nb.folds.plan import PLAN, PlanState
 from plan_mode_nb.hosts.front_end import FrontEnd, TurnDisplay
@@ -162,9 +162,8 @@ class KernelHost:
         return self.agents.chosen
 
     def images(self) -> Mapping[str, str]:
-        """Attachments that the notebook does not have from before, as base64 by sha256."""
-        kept, there = self.composition.seams.attachments, self.agents.images
-        return {sha: base64.b64encode(data).decode() for sha, data in kept.items() if sha not in there}
+        """Attachments, as base64 by sha256."""
+        return EncodedImages(self.composition.seams.attachments)
 
     def on_select(self, active: bool) -> None:
         """From a page. Before the log was found again it waits for that."""

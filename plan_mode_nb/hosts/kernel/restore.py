@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from plan_mode_nb.document.document import Document
 from plan_mode_nb.document.reconcile import merge_documents
 from plan_mode_nb.exceptions import HostError
-from plan_mode_nb.hosts.kernel import sources
 from plan_mode_nb.hosts.kernel.attached import Attachment
 from plan_mode_nb.hosts.kernel.interrupts import InterruptGate
 from plan_mode_nb.hosts.kernel.pump import Wake, pump_for
@@ -26,6 +25,8 @@ HELLO_S = 0.5
 REMOTE_HELLO_S = 1.5
 """The same where no file can be read: then the page is the only place that has the log."""
 FETCH_S = 30.0
+"""How long a page may take for one answer; it gives a million characters at a time."""
+SILENT = "The open notebook began to send its conversation and went silent; run this cell again, or reload the page first."
 
 
 class Known:
@@ -61,7 +62,7 @@ class Restore:
         """Open the agents if they are not: from a magic, on the main thread. Waits for an open page, within bounds.
 
         Raises:
-            HostError: the cell stands in another notebook than the one that this kernel writes to.
+            HostError: the cell stands in another notebook than the one that this kernel writes to, or the page went silent.
         """
         if active_turn(self._host.shell) is not None:
             if not self._host.agents.is_open:
@@ -84,7 +85,9 @@ class Restore:
         self._pump_until(lambda: self._host.carrier is None or bool(self._host.carrier.pages), self._patience())
         self._check_notebook()
         self._start_fetch()
-        self._pump_until(self._is_fetched, FETCH_S)
+        self._pump_until(self._is_fetched, FETCH_S, self._answers)
+        if not self._is_fetched():
+            self._do_without_page()
         self._open(self._found())
 
     def then(self, work: Callable[[], None]) -> None:
@@ -127,19 +130,33 @@ class Restore:
     def _start_fetch(self) -> None:
         carrier = self._host.carrier
         page = carrier.page if carrier is not None else None
-        if carrier is not None and page is not None and page.length and carrier.fetch is None:
-            carrier.start_fetch(page)
+        if carrier is not None and page is not None and (page.length or page.has_more) and carrier.fetch is None:
+            carrier.start_fetch(page, self._host.front_end.found())
 
     def _is_fetched(self) -> bool:
         carrier = self._host.carrier
         return carrier is None or carrier.fetch is None or carrier.fetch.done
 
+    def _answers(self) -> int:
+        carrier = self._host.carrier
+        return 0 if carrier is None or carrier.fetch is None else carrier.fetch.answers
+
+    def _do_without_page(self) -> None:
+        """The page that is being read was closed. What it had saved is in the file; where that cannot be read, half a log must not go on.
+
+        Raises:
+            HostError: there is no file to read.
+        """
+        assert self._host.carrier is not None
+        self._host.carrier.give_up_fetch()
+        path = self._host.front_end.notebook
+        if path is None or not path.exists():
+            raise one_line(HostError(SILENT))
+
     def _found(self) -> Document:
         found = self._host.front_end.found()
         fetch = self._host.carrier.fetch if self._host.carrier is not None else None
-        if fetch is None:
-            return found
-        return merge_documents(found, sources.from_page(fetch.session, fetch.lines, fetch.index))
+        return found if fetch is None else merge_documents(found, fetch.document)
 
     def _open(self, document: Document) -> None:
         host = self._host
@@ -148,15 +165,16 @@ class Restore:
             host.watch(agent)
         if host.carrier is not None:
             for session in host.sessions_to_carry().values():
-                host.carrier.adopt(session)
+                host.carrier.adopt(session, host.agents.images)
             host.push_plans()
             host.carrier.kick()
         waiting, self._waiting = self._waiting, []
         for work in waiting:
             work()
 
-    def _pump_until(self, ready: Callable[[], bool], seconds: float) -> None:
-        """Handle comm messages inside this cell until ``ready`` or the time is up. Ctrl-C ends it early, and then the cell."""
+    def _pump_until(self, ready: Callable[[], bool], seconds: float, progress: Callable[[], int] = lambda: 0) -> None:
+        """Handle comm messages inside this cell until ``ready``, or the time is up since there was last ``progress``. Ctrl-C ends it early,
+        and then the cell."""
         if ready() or active_turn(self._host.shell) is not None:
             return
         interrupted = threading.Event()
@@ -167,12 +185,14 @@ class Restore:
             wake()
 
         gate = InterruptGate(interrupt)
-        end = time.monotonic() + seconds
+        end, before = time.monotonic() + seconds, progress()
         try:
             with gate.installed(), pump_for(self._host.shell, wake, gate) as pump:
                 while not ready() and not interrupted.is_set() and time.monotonic() < end:
                     pump.poll(0.05)
                     wake.clear()
+                    if progress() != before:
+                        end, before = time.monotonic() + seconds, progress()
         finally:
             wake.close()
         if interrupted.is_set():

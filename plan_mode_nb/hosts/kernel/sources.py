@@ -6,16 +6,17 @@ Reading only. Nothing found is run, and what cannot be read is reported and left
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plan_mode_nb.document.chunks import KEY, is_count, read_metadata
+from plan_mode_nb.document.chunks import is_count, read_metadata
 from plan_mode_nb.document.document import Document, StoredSession, one_session
 from plan_mode_nb.document.outputs import read_outputs
 from plan_mode_nb.document.reconcile import merge_documents
 from plan_mode_nb.exceptions import FormatError, PlanModeError
+from plan_mode_nb.log.events import Header
 from plan_mode_nb.log.headers import read_header
 
 NOTEBOOK_VARIABLE = "PLAN_MODE_NB_NOTEBOOK"
@@ -52,19 +53,36 @@ def from_disk(path: Path | None, journal_folder: Path, kernel_id: str) -> Docume
     return replace(merged, problems=(*merged.problems, *problems))
 
 
-def from_page(session: str, lines: Sequence[str], index: Mapping[str, Any] | None) -> Document:
-    """What a page sent of its session, and its tombstones; empty where its index does not fit."""
-    listed = (index or {}).get("stripped")
+def from_page(
+    lines: Mapping[str, Sequence[str]],
+    index: Mapping[str, Any] | None,
+    attachments: Mapping[str, str] | None = None,
+    damaged: Collection[str] = (),
+) -> Document:
+    """What a page sent: its sessions (by id, each whole), its images, its tombstones; nothing but problems where its index does not fit.
+
+    ``damaged``: ids of sessions whose events the page cannot read to their end. They stay as they are, and a new session begins beside.
+    """
+    index = index or {}
+    listed = index.get("stripped")
     gone = Document(stripped=frozenset(each for each in listed if isinstance(each, str)) if isinstance(listed, list) else frozenset())
-    sessions = (index or {}).get("sessions")
-    header = sessions.get(session) if isinstance(sessions, Mapping) else None
-    if not lines or header is None:
-        return gone
-    try:
-        read = read_header(header)
-    except FormatError as error:
-        return Document(problems=(f"the open notebook's {KEY!r} metadata cannot be read ({error}); it was left as it is",))
-    named, counted = (index or {}).get("agents"), (index or {}).get("chosen")
-    agents = {name: id for name, id in named.items() if id == session} if isinstance(named, Mapping) else {"main": session}
+    named, counted, headers = index.get("agents"), index.get("chosen"), index.get("sessions")
+    sessions: dict[str, StoredSession] = {}
+    problems = [f"session {id!r} in the open notebook cannot be read to its end; it was left as it is" for id in sorted(damaged)]
+    for id, each in lines.items():
+        if not each or not isinstance(headers, Mapping) or id not in headers:
+            continue
+        try:
+            sessions[id] = StoredSession(_header(id, headers[id]), list(each), dict(headers[id]))
+        except FormatError as error:
+            problems.append(f"session {id!r} in the open notebook cannot be read ({error}); it was left as it is")
+    agents = {name: id for name, id in named.items() if isinstance(id, str) and id in sessions} if isinstance(named, Mapping) else {}
     chosen = {name: counted[name] for name in agents if isinstance(counted, Mapping) and is_count(counted.get(name))}
-    return replace(gone, agents=agents, chosen=chosen, sessions={session: StoredSession(read, list(lines), dict(header))})
+    return replace(gone, agents=agents, chosen=chosen, sessions=sessions, attachments=attachments or {}, problems=tuple(problems))
+
+
+def _header(id: str, value: Any) -> Header:
+    header = read_header(value)
+    if header.id != id:
+        raise FormatError(f"its header says that it is session {header.id!r}")
+    return header

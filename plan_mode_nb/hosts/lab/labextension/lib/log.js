@@ -7,8 +7,9 @@ import { sha256 } from './sha256.js';
  * Where metadata entries live; `get` returns a copy, `set` replaces one entry.
  * @typedef {{ get(key: string): any, set(key: string, value: any): void }} Store
  * @typedef {{ active: boolean, pending: boolean | null }} PlanState
- * @typedef {{ length: number } | { want: number } | { diverged: number, stripped?: true }} Answer exactly one of the
- *   three; `stripped`: this session was removed for good
+ * @typedef {{ length: number, lacks?: string[] } | { want: number } | { diverged: number, stripped?: true }} Answer
+ *   exactly one of the three; `lacks`: images asked about that are not here; `stripped`: this session was removed for
+ *   good
  * @typedef {{ start: number, lines: string[] }} Chunk
  */
 
@@ -144,7 +145,8 @@ export class SessionLog {
     return { answer: { length }, writes };
   }
 
-  /** One page from `start` on, at most `limit` UTF-16 units but at least one line, and the whole log's length.
+  /** One page from `start` on, at most `limit` UTF-16 units but at least one line, and the whole log's length; `damaged`
+   * where something lies behind that end that cannot be read.
    * @param {number} start @param {number} [limit] */
   page(start, limit = PAGE) {
     const events = [];
@@ -154,7 +156,8 @@ export class SessionLog {
       events.push(line);
       size += line.length;
     }
-    return { start, events, length: this.length };
+    const end = this.end();
+    return { start, events, length: end.start + end.lines.length, ...(end.damaged ? { damaged: true } : {}) };
   }
 }
 

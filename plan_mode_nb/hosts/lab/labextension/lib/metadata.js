@@ -2,7 +2,7 @@
 // The notebook's metadata as a whole: the index, attachments, and what the kernel's messages do to them. Pure: no
 // JupyterLab, no DOM. A notebook may come from a stranger or a newer version: whatever has not the shape known here
 // is left exactly as it is.
-import { LONGEST, ROOT, SessionLog, chunkKey, foldPlan, unplanned } from './log.js';
+import { LONGEST, PAGE, ROOT, SessionLog, chunkKey, foldPlan, unplanned } from './log.js';
 
 /**
  * @typedef {import('./log.js').Store} Store
@@ -10,8 +10,11 @@ import { LONGEST, ROOT, SessionLog, chunkKey, foldPlan, unplanned } from './log.
  * @typedef {{ format: 1, agents: Record<string, string>, sessions: Record<string, object>, chosen?: Record<string,
  *   number>, stripped?: string[] }} Index
  * @typedef {{ session: string, start: number, events: string[], prev: string, header: object, agents: Record<string,
- *   string>, chosen?: Record<string, number>, attachments?: Record<string, string> }} Append
+ *   string>, chosen?: Record<string, number>, attachments?: Record<string, string>, images?: string[] }} Append
  */
+
+/** A longer image, in base64, could not be sent to the kernel at all; a model takes none of that size. */
+const LARGEST = 6_000_000;
 
 /** @param {string} sha hex digest of the bytes */
 export const attachmentKey = sha => `${ROOT}/attachments/${sha}`;
@@ -29,6 +32,13 @@ const isId = id =>
   typeof id === 'string' && id !== '' && !id.includes('/') && id !== 'attachments' && id !== '__proto__';
 /** @param {unknown} value @returns {value is number} */
 const isPosition = value => Number.isSafeInteger(value) && Number(value) >= 0;
+
+/** @param {unknown} value @returns {value is string} */
+const isDigest = value => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
+/** @param {unknown} value @returns {value is string[]} */
+const isDigests = value => Array.isArray(value) && value.every(isDigest);
+/** @param {unknown} value @returns {value is string} */
+const isImage = value => typeof value === 'string' && value.length <= LARGEST && /^[A-Za-z0-9+/]*={0,2}$/.test(value);
 
 /** How often a name was sent to another session. @param {unknown} value @returns {value is Record<string, number>} */
 const isCounts = value => isObject(value) && Object.values(value).every(isPosition);
@@ -65,7 +75,8 @@ export function isAppend(data) {
     isObject(data.header) &&
     isTexts(data.agents) &&
     (data.chosen === undefined || isCounts(data.chosen)) &&
-    (data.attachments === undefined || isTexts(data.attachments))
+    (data.attachments === undefined || isTexts(data.attachments)) &&
+    (data.images === undefined || isDigests(data.images))
   );
 }
 
@@ -133,7 +144,8 @@ export class NotebookLog {
     }
   }
 
-  /** Append as the kernel asks, all or nothing: `want` and `diverged` leave everything as it was.
+  /** Append as the kernel asks, all or nothing: `want` and `diverged` leave everything as it was. `lacks`: those of the
+   * images asked about that are not here.
    * @param {Append} data @returns {Answer} */
   append(data) {
     const found = this.store.get(ROOT);
@@ -148,30 +160,55 @@ export class NotebookLog {
     nameAgents(index, data);
     this.transact(() => {
       for (const [sha, base64] of Object.entries(data.attachments ?? {}))
-        if (/^[0-9a-f]{64}$/.test(sha) && this.store.get(attachmentKey(sha)) === undefined)
+        if (isDigest(sha) && this.store.get(attachmentKey(sha)) === undefined)
           this.store.set(attachmentKey(sha), base64);
       for (const [key, lines] of writes) this.store.set(key, lines);
       if (found === undefined || JSON.stringify(index) !== known) this.store.set(ROOT, index);
     });
-    return answer;
+    const lacks = (data.images ?? []).filter(sha => this.store.get(attachmentKey(sha)) === undefined);
+    return lacks.length ? { ...answer, lacks } : answer;
   }
 
   /**
-   * What `get` asks for: the index as it is (null without one, false when it is too big to send), and a page of
-   * `session`, by default the main one.
-   * @param {{ session?: unknown, start?: unknown }} data
+   * What `get` asks for: `images`, as many as fit; else the index as it is (null without one, false when it is too big
+   * to send), and a page of `session`, by default the main one; with its first page how long each session is.
+   * @param {{ session?: unknown, start?: unknown, images?: unknown }} data
    */
   page(data) {
+    if (data.images !== undefined) return { attachments: this.images(isDigests(data.images) ? data.images : []) };
     const session = isId(data.session) ? data.session : mainSession(this.store);
     const start = isPosition(data.start) ? data.start : 0;
     const page = session ? this.of(session).page(start) : { start, events: [], length: 0 };
     const index = this.store.get(ROOT) ?? null;
-    return { index: JSON.stringify(index).length > LONGEST ? false : index, session, ...page };
+    const sent = JSON.stringify(index).length > LONGEST ? false : index;
+    const ids = start === 0 && isIndex(sent) ? Object.keys(sent.sessions).filter(isId) : [];
+    const lengths = Object.fromEntries(ids.map(id => [id, this.of(id).length]));
+    return { index: sent, ...(ids.length ? { lengths } : {}), session, ...page };
+  }
+
+  /**
+   * Images from the first asked for on, at least one and as many as fit into a message; null for one that is not here,
+   * or that cannot be sent.
+   * @param {string[]} asked
+   */
+  images(asked, limit = PAGE) {
+    /** @type {Record<string, string | null>} */ const found = {};
+    let size = 0;
+    for (const sha of asked) {
+      const value = this.store.get(attachmentKey(sha));
+      const image = isImage(value) ? value : null;
+      if (size && size + (image?.length ?? 0) > limit) break;
+      found[sha] = image;
+      size += image?.length ?? 0;
+    }
+    return found;
   }
 
   /** What `hello` says of this notebook. */
   hello() {
     const session = mainSession(this.store);
-    return { session, length: session ? this.of(session).length : 0 };
+    const index = this.store.get(ROOT);
+    const more = isIndex(index) && Object.keys(index.sessions).some(id => id !== session);
+    return { session, length: session ? this.of(session).length : 0, ...(more ? { more } : {}) };
   }
 }
