@@ -14,7 +14,7 @@ from plan_mode_nb.agent.confinement import Enforced
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Install, Seams
 from plan_mode_nb.agent.shell import Shell
-from plan_mode_nb.features import approval_policy, ask_user, missing_tools, redaction, restart, retry, sandbox, todo
+from plan_mode_nb.features import approval_policy, ask_user, compaction, missing_tools, redaction, restart, retry, sandbox, todo
 from plan_mode_nb.features.sandbox import backends
 from plan_mode_nb.features.tools import bash, change, files, kernel
 from plan_mode_nb.features.tools.cap import spill_into
@@ -57,13 +57,16 @@ def notebook(
     *,
     surroundings: Surroundings = Surroundings(),
     retries: retry.RetryPolicy = retry.STANDARD,
+    compacted_at: float = compaction.STANDARD.at,
     sleep: retry.Sleep = asyncio.sleep,
 ) -> tuple[Plugin, ...]:
     """The composition of a notebook's agent.
 
-    ``root``: the workspace: relative paths start there, and programs. ``sleep``: how a retry waits (a replay does not).
+    ``root``: the workspace: relative paths start there, and programs. ``compacted_at``: the share of what the model can read at which the
+    conversation is compacted, 0 for never by itself. ``sleep``: how a retry waits (a replay does not).
     """
     spill = None if surroundings.results is None else spill_into(surroundings.results)
+    policy = compaction.CompactionPolicy(compacted_at, () if plan_config.model is None else (plan_config.model,))
     return (
         Plugin("redaction", redaction.install),
         Plugin("instructions", lambda seams: seams.sections.register(INSTRUCTIONS, INSTRUCTIONS_ORDER, lambda context: instructions)),
@@ -76,6 +79,7 @@ def notebook(
         Plugin("restart", restart.install),
         Plugin("missing tools", missing_tools.install),
         Plugin("retry", lambda seams: retry.install(seams, retries, sleep=sleep)),
+        Plugin("compaction", lambda seams: compaction.install(seams, policy)),
         Plugin("plan", lambda seams: plan.install(seams, plan_config)),
         Plugin("sandbox", sandbox.install),
         Plugin("confinement", lambda seams: sandbox.confine(seams, _grounds(root, surroundings))),

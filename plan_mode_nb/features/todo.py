@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from plan_mode_nb.agent.registry import Undo
+from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.agent.signature import tool_from
 from plan_mode_nb.agent.tools import Outcome, Presentation, Tool, ToolCall, ToolError, text_result
+from plan_mode_nb.folds.todos import TODOS
+from plan_mode_nb.log.messages import Message
+from plan_mode_nb.log.session import Session
 from plan_mode_nb.log.vocabulary import draft
 
 TODO_WRITE: Final = "todo_write"
@@ -77,10 +81,20 @@ def present_call(arguments: str) -> Presentation | None:
     return Presentation("Todo list", "\n".join(f"{_MARKS[todo.status]} {todo.content}" for todo in todos))
 
 
+def kept_todos(session: Session, staying: Sequence[Message]) -> str:
+    """The list as it stands, for a conversation whose older part is replaced by a summary; "" where a call in ``staying`` wrote it."""
+    todos = session.fold(TODOS)
+    calls = (block for message in staying for block in message["content"] if block["type"] == "tool-call")
+    if not todos or any(block["name"] == TODO_WRITE for block in calls):
+        return ""
+    lines = "\n".join(f"{_MARKS[todo['status']]} {todo['content']}" for todo in todos if todo["status"] in _MARKS)
+    return f"The todo list as it stands.\n\n<todo-list>\n{lines}\n</todo-list>"
+
+
 def install(seams: Seams) -> Undo:
-    """Register the tool. Returns the undo.
+    """Register the tool, and what stays of its list when a conversation is compacted. Returns the undo.
 
     Raises:
         ValueError: the name is taken.
     """
-    return seams.tools.register(todo_tool())
+    return undo_all([seams.tools.register(todo_tool()), seams.compaction.keeps.register("todos", kept_todos)])

@@ -171,7 +171,7 @@ class ApprovedFold:
         data = event.data
         match event.type:
             case "tool/call" if data["name"] == EXIT_PLAN_MODE:
-                state.plans[data["callId"]] = _plan_argument(data["arguments"])
+                state.plans[data["callId"]] = plan_argument(data["arguments"])
             case "question/asked" if data.get("callId") in state.plans:
                 plan = review_of(data)
                 if plan is not None:
@@ -189,7 +189,7 @@ class ApprovedFold:
         return state.approved
 
 
-def _plan_argument(arguments: str) -> str | None:
+def plan_argument(arguments: str) -> str | None:
     """The ``plan`` of a raw argument string. None for what is no JSON object with one: such a call is refused before any review."""
     try:
         return _plan_in(msgspec.json.decode(arguments))

@@ -1,7 +1,7 @@
 """Tokens by the model that they were spent on, failed attempts included: what a price is made of.
 
 Unlike :mod:`~plan_mode_nb.folds.usage`, which counts a step once as deepseek-harness does: an attempt that failed after its provider had
-counted was paid for as well.
+counted was paid for as well, and so was the summary of a compaction.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Spent:
 class SpendingFold:
     """Events -> ``{(provider, model): Usage}``, in order of first use."""
 
-    types: Final = frozenset({"request/header", "assistant/chunk", "assistant/message", "llm/retry-started"})
+    types: Final = frozenset({"request/header", "assistant/chunk", "assistant/message", "llm/retry-started", "compaction/summary"})
 
     def start(self) -> _Spent:
         """Nothing spent."""
@@ -48,6 +48,8 @@ class SpendingFold:
         if event.type == "request/header":
             config = event.data["header"]["config"]
             return _Spent(state.total(), (config["provider"], config["model"]))
+        if event.type == "compaction/summary":
+            return _summarized(state, event)
         if event.type == "llm/retry-started":
             return replace(state, before=state.total(), last=NOTHING, at=None)
         usage = usage_of(event)
@@ -60,6 +62,15 @@ class SpendingFold:
     def value(self, state: _Spent) -> Mapping[Route, Usage]:
         """The sums."""
         return state.total()
+
+
+def _summarized(state: _Spent, event: Event) -> _Spent:
+    """A summary was a request of its own, perhaps to another model; what its step had counted is not replaced by what comes after."""
+    usage, route = usage_of(event), (event.data.get("provider", ""), event.data.get("model", ""))
+    total = state.total()
+    if usage is not None:
+        total[route] = total.get(route, NOTHING) + usage
+    return replace(state, before=total, last=NOTHING, at=None)
 
 
 SPENDING: Final = SpendingFold()

@@ -46,12 +46,12 @@ class _Totals(msgspec.Struct, frozen=True):
 
 
 def usage_of(event: Event) -> Usage | None:
-    """The usage that a chunk or a message reports, None if none."""
+    """The usage that a chunk, a message or a summary reports, None if none."""
     reported: dict[str, Any] | None = None
     if event.type == "assistant/chunk":
         chunk = event.data["chunk"]
         reported = chunk["usage"] if chunk["type"] == "usage" else None
-    elif event.type == "assistant/message":
+    elif event.type in ("assistant/message", "compaction/summary"):
         reported = event.data.get("usage")
     if reported is None:
         return None

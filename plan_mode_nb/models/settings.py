@@ -21,11 +21,13 @@ class ModelSettings:
     ``timeout`` bounds one whole request and ``idle_timeout`` the wait for its next byte (the host's ``PlanAgent.request_timeout``), in
     seconds. Silence is what a dead server looks like; five minutes of it is what deepseek-harness allows, because a model may think, and a
     local one read a long prompt, before it says a word. The whole may take long: a model on a processor writes a few words a second.
+    ``context_window``: tokens that it can read, where that is known better here than by the model itself.
     """
 
     temperature: float | None = None
     max_tokens: int | None = None
     reasoning_effort: ReasoningEffort | None = None
+    context_window: int | None = None
     timeout: float = 1800.0
     idle_timeout: float = 300.0
 
@@ -51,8 +53,9 @@ def read_settings(given: Mapping[str, Any]) -> ModelSettings:
     for name in ("temperature", "timeout", "idle_timeout"):
         if name in told:
             told[name] = _number(name, told[name])
-    if "max_tokens" in told and (type(told["max_tokens"]) is not int or told["max_tokens"] < 1):
-        raise ConfigError(f"`max_tokens` must be a whole number from 1, not {told['max_tokens']!r}")
+    for name in ("max_tokens", "context_window"):
+        if name in told and (type(told[name]) is not int or told[name] < 1):
+            raise ConfigError(f"`{name}` must be a whole number from 1, not {told[name]!r}")
     if "reasoning_effort" in told and told["reasoning_effort"] not in EFFORTS:
         raise ConfigError(f"`reasoning_effort` must be one of {', '.join(EFFORTS)}, not {told['reasoning_effort']!r}")
     return ModelSettings(**told)

@@ -9,6 +9,7 @@ from plan_mode_nb.plan.command import plan_command
 from plan_mode_nb.plan.config import PlanModeConfig
 from plan_mode_nb.plan.controller import PlanMode
 from plan_mode_nb.plan.exit_tool import ExitTool
+from plan_mode_nb.plan.kept import kept_plan
 
 SECTION = "plan:policy"
 SECTION_ORDER = 500
@@ -16,7 +17,7 @@ SECTION_ORDER = 500
 
 
 def install(seams: Seams, config: PlanModeConfig) -> Undo:
-    """Register section, pre-step, tool, command and projection; the last two only where the composition has their registries.
+    """Register section, pre-step, tool, kept text, command and projection; the last two only where the composition has their registries.
 
     Returns the undo: open reviews then fail with "present it again", and everything is as before.
 
@@ -30,6 +31,7 @@ def install(seams: Seams, config: PlanModeConfig) -> Undo:
         undos.append(seams.sections.register(SECTION, SECTION_ORDER, controller.section, changes=True))
         undos.append(seams.pre_step.register(controller.pre_step, "outermost"))
         undos.append(seams.tools.register(exit_tool.tool()))
+        undos.append(seams.compaction.keeps.register("plan", kept_plan))
         if seams.commands is not None:
             undos.append(seams.commands.register(plan_command(seams)))
         if seams.projections is not None:

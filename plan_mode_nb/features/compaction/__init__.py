@@ -8,6 +8,6 @@ of it word for word. Going back is a fork at an event before the summary.
 from __future__ import annotations
 
 from plan_mode_nb.features.compaction.install import COMMAND, install
-from plan_mode_nb.features.compaction.policy import CompactionPolicy
+from plan_mode_nb.features.compaction.policy import STANDARD, CompactionPolicy
 
-__all__ = ["COMMAND", "CompactionPolicy", "install"]
+__all__ = ["COMMAND", "STANDARD", "CompactionPolicy", "install"]

@@ -50,7 +50,8 @@ class Composition:
         """
         agent = self.settings.agent
         recording = agent.model if agent.answers == "recording" else ""
-        wanted = (self.settings.plan, agent.instructions, agent.answers, recording, agent.max_retries, agent.sandbox_network)
+        frozen = (agent.instructions, agent.answers, agent.max_retries, agent.sandbox_network, agent.compact_at)
+        wanted = (self.settings.plan, recording, *frozen)
         if wanted == self._installed_for:
             return
         plan_config, instructions = self.settings.plan, agent.instructions
@@ -58,7 +59,16 @@ class Composition:
         self._installed()
         retries = RetryPolicy(max_retries=agent.max_retries)
         around = surroundings(network=agent.sandbox_network)
-        plugins = notebook(plan_config, instructions, self._shell, self._root, surroundings=around, retries=retries, sleep=self._sleep)
+        plugins = notebook(
+            plan_config,
+            instructions,
+            self._shell,
+            self._root,
+            surroundings=around,
+            retries=retries,
+            compacted_at=agent.compact_at,
+            sleep=self._sleep,
+        )
         undos: list[Undo] = [compose(self.seams, plugins)]
         if answers is None:
             undos.append(self.seams.questions.provide(self._people))

@@ -74,6 +74,12 @@ class PlanAgent(Strict):
     reasoning_effort = Enum(
         ["minimal", "low", "medium", "high"], None, allow_none=True, help="How hard the model thinks, where it can be told."
     ).tag(config=True)
+    context_window = Int(
+        None, allow_none=True, min=1, help="Tokens that the model can read, answer included; unset: as the public list of models says."
+    ).tag(config=True)
+    compact_at = Float(
+        0.8, min=0, max=1, help="Compact the conversation at this share of what the model can read; 0: only when %session compact asks."
+    ).tag(config=True)
     request_timeout = Float(120.0, min=1, help="Seconds that a model may be silent before the request fails.").tag(config=True)
     max_retries = Int(2, min=0, max=10, help="How often a request that failed in passing is made again within its step.").tag(config=True)
     sandbox_network = Bool(False, help="Whether commands that the sandbox confines may use the network.").tag(config=True)
@@ -87,8 +93,13 @@ class PlanAgent(Strict):
     log_file = Unicode("", help="Where a terminal keeps the log (a .jsonl file); empty: memory only.").tag(config=True)
 
     def model_settings(self) -> dict[str, Any]:
-        """The settings that go with a request, without the unset ones."""
-        named = {"temperature": self.temperature, "max_tokens": self.max_tokens, "reasoning_effort": self.reasoning_effort}
+        """The settings of a model, without the unset ones."""
+        named = {
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            "reasoning_effort": self.reasoning_effort,
+            "context_window": self.context_window,
+        }
         return {key: value for key, value in named.items() if value is not None}
 
 

@@ -30,7 +30,7 @@ Magic = Callable[..., None]
 def install_magics(shell: Any, host: KernelHost) -> Undo:
     """Register the magics, their completion and the verbatim lines; returns the undo, which leaves none of them."""
     commands = host.composition.seams.commands
-    registered = commands.all() if commands is not None else []
+    registered = [command for command in commands.all() if command.magic] if commands is not None else []
     lines: dict[str, Magic] = {command.name: _command_line(host, command) for command in registered}
     cells: dict[str, Magic] = {command.name: _command_cell(host, command) for command in registered if command.images}
     lines |= {"agent": _agent_line(host), "session": _session_line(host)}
