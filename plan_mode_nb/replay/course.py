@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Final, Generic, TypeVar
 
 from plan_mode_nb.agent.commands import CommandCall
+from plan_mode_nb.agent.dispatch import INSIDE
 from plan_mode_nb.agent.model import Request
 from plan_mode_nb.folds.context import CONTEXT
 from plan_mode_nb.folds.header import HEADER
@@ -236,8 +237,10 @@ class Course(Compared):
     # -- calls
 
     def result_of(self, call: str) -> Event | None:
-        """The recorded result of a call whose ``tool/call`` is the last event; None where it has none."""
+        """The recorded result of a call whose ``tool/call`` is the last event; None where it has none. The same for a call inside one."""
         for event in self.recorded[self.place :]:
+            if event.type == INSIDE and event.data["subCallId"] == call:
+                return event
             if event.type == "tool/result" and event.data["message"]["source"]["callId"] == call:
                 return event
             if event.type in ("step/end", "turn/end"):

@@ -14,10 +14,12 @@ from typing import Any, Final, Protocol, get_args
 import msgspec
 
 from plan_mode_nb.agent.approval import ApprovalOutcome, ApprovalProvider, ApprovalRequest, Decided, NobodyToApprove
+from plan_mode_nb.agent.dispatch import INSIDE, INSIDE_START, call_inside
 from plan_mode_nb.agent.model import Chunk, Request
 from plan_mode_nb.agent.prestep import CallNext, Decision, Step
 from plan_mode_nb.agent.questions import Answer, NobodyToAsk, QuestionProvider, QuestionRequest, Reply
-from plan_mode_nb.agent.tools import CallInterrupted, Outcome, Replayed, RunTool, Tool, ToolCall, ToolRegistry, ToolResult
+from plan_mode_nb.agent.seams import Seams
+from plan_mode_nb.agent.tools import CallInterrupted, Outcome, Replayed, RunTool, Tool, ToolCall, ToolResult
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.messages import Block
 from plan_mode_nb.log.session import Session
@@ -128,10 +130,11 @@ def _later(events: Sequence[Event], asked: Event, type: str, key: str) -> dict[s
 class PlayedTools:
     """Stands between a call and its tool: takes the recorded result, or has the tool run and compares."""
 
-    def __init__(self, courses: Courses, tools: ToolRegistry, note: Callable[[str], None]) -> None:
+    def __init__(self, courses: Courses, seams: Seams, note: Callable[[str], None]) -> None:
         """``note``: told when a recorded result was taken for one that was made again, one sentence."""
         self._courses = courses
-        self._tools = tools
+        self._seams = seams
+        self._tools = seams.tools
         self._note = note
 
     async def __call__(self, call: ToolCall, run: RunTool) -> Outcome:
@@ -165,12 +168,25 @@ class PlayedTools:
             return await run(call)
         if tool is not None and well and (how in ("rebuilds", "volatile") or (course.runs_all and how == "played")):
             return self._settled(course, tool, how, recorded, await run(call))
+        if well:
+            await self._inner_calls(course, call, recorded)
         await course.play_until(recorded)
         return Outcome(_result(recorded))
 
+    async def _inner_calls(self, course: Course, call: ToolCall, recorded: Event) -> None:
+        """Make again, one by one, the calls that a played call made itself: each is then played, derived or run as its own tool has it."""
+        for start in [event for event in course.until(recorded) if event.type == INSIDE_START]:
+            await course.play_until(start)
+            course.check()
+            number = int(start.data["subCallId"].rpartition(":")[2])
+            _, stop = await call_inside(self._seams, call, number, start.data["name"], start.data["arguments"])
+            if stop is not None:
+                raise stop
+
     def _settled(self, course: Course, tool: Tool, how: Replayed, recorded: Event, outcome: Outcome) -> Outcome:
         """The recorded result where the one that was made now counts as equal, or is not compared; else what was made now."""
-        before, now = _result(recorded), outcome.result
+        now = outcome.result
+        before = _result(recorded, now)
         text = _texts(before.content)
         if how == "volatile" or course.is_volatile or REDACTED.search(text) or SPILLED.search(text):
             if not _equal(course, before, now):
@@ -191,7 +207,11 @@ def _is_derivable(course: Course, call: ToolCall, recorded: Event) -> bool:
     return not closed or any(event.type == "command/run" for event in between)
 
 
-def _result(event: Event) -> ToolResult:
+def _result(event: Event, now: ToolResult | None = None) -> ToolResult:
+    """As recorded. Of a call that another one made the log has the content alone; ``now``: has the rest."""
+    if event.type == INSIDE:
+        error, meta = (None, None) if now is None else (now.error, now.meta)
+        return ToolResult(tuple(event.data["content"]), event.data["isError"], None, error, meta)
     block = event.data["message"]["content"][0]
     return ToolResult(tuple(block["content"]), bool(block.get("isError")), None, event.data.get("error"), event.data.get("meta"))
 

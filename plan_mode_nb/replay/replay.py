@@ -80,7 +80,7 @@ class Replay:
     def install(self, seams: Seams) -> Undo:
         """Stand between calls and tools, and before each step. The person is stood in for by :meth:`people`."""
         undos = [
-            seams.tools.intercept(PlayedTools(self, seams.tools, self._note)),
+            seams.tools.intercept(PlayedTools(self, seams, self._note)),
             seams.pre_step.register(fed_before_step(self), "innermost"),
         ]
         return undo_all(undos)
