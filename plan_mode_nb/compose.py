@@ -15,6 +15,7 @@ from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Install, Seams
 from plan_mode_nb.agent.shell import Shell
 from plan_mode_nb.features import approval_policy, ask_user, compaction, missing_tools, redaction, restart, retry, sandbox, todo
+from plan_mode_nb.features.code_mode import tool as run_code
 from plan_mode_nb.features.sandbox import backends
 from plan_mode_nb.features.tools import bash, change, files, kernel
 from plan_mode_nb.features.tools.cap import spill_into
@@ -85,6 +86,12 @@ def notebook(
         Plugin("confinement", lambda seams: sandbox.confine(seams, _grounds(root, surroundings))),
         Plugin("approval", approval_policy.install),
     )
+
+
+def in_programs(around: Surroundings) -> Plugin:
+    """One more plugin for those who want it: the tools of a composition as functions of one program."""
+    spill = None if around.results is None else spill_into(around.results)
+    return Plugin("code mode", lambda seams: run_code.install(seams, spill))
 
 
 def _grounds(root: Path, surroundings: Surroundings) -> sandbox.Grounds:

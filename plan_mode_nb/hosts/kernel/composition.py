@@ -11,7 +11,7 @@ from plan_mode_nb.agent.model import Model
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.agent.shell import Shell
-from plan_mode_nb.compose import compose, notebook
+from plan_mode_nb.compose import compose, in_programs, notebook
 from plan_mode_nb.features.retry import RetryPolicy, Sleep
 from plan_mode_nb.hosts.front_end import People
 from plan_mode_nb.hosts.kernel.choices import Choices
@@ -51,7 +51,7 @@ class Composition:
         agent = self.settings.agent
         recording = agent.model if agent.answers == "recording" else ""
         frozen = (agent.instructions, agent.answers, agent.max_retries, agent.sandbox_network, agent.compact_at)
-        wanted = (self.settings.plan, recording, *frozen)
+        wanted = (self.settings.plan, recording, agent.code_mode, *frozen)
         if wanted == self._installed_for:
             return
         plan_config, instructions = self.settings.plan, agent.instructions
@@ -69,7 +69,8 @@ class Composition:
             compacted_at=agent.compact_at,
             sleep=self._sleep,
         )
-        undos: list[Undo] = [compose(self.seams, plugins)]
+        more = [in_programs(around)] if agent.code_mode else []
+        undos: list[Undo] = [compose(self.seams, [*plugins, *more])]
         if answers is None:
             undos.append(self.seams.questions.provide(self._people))
             undos.append(self.seams.approvals.provide(self._people))
