@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.registry import Registry, Undo
@@ -15,6 +15,10 @@ from plan_mode_nb.agent.waterfall import Waterfall
 from plan_mode_nb.log.messages import Message
 from plan_mode_nb.log.session import Session
 
+COMPACT: Final = "compact"
+"""The plugin whose message stands for a span, and whose message asks for its summary (deepseek-harness's name)."""
+STOPPED: Final = "stopped"
+"""What ``compaction/end`` gives as the error of an attempt that was stopped."""
 Trigger: TypeAlias = Literal["pressure", "overflow"]
 """``pressure``: a step is about to be made. ``overflow``: the provider refused the open step's request as too long."""
 
@@ -69,4 +73,4 @@ class Compaction:
         self.keeps = Keeps()
 
 
-__all__ = ["Compaction", "DueChain", "Keeps", "Kept", "Question", "Span", "Trigger"]
+__all__ = ["COMPACT", "STOPPED", "Compaction", "DueChain", "Keeps", "Kept", "Question", "Span", "Trigger"]

@@ -98,7 +98,7 @@ class PydanticAIModel:
             yield chunk
 
     async def context_window(self) -> int | None:
-        """As set; else from the public list of models, read in a thread: it takes a moment the first time, and knows no server of one's own."""
+        """As set; else by the public list of models, read in a thread: a moment the first time. Unknown for a server of one's own."""
         if self._settings.context_window is not None:
             return self._settings.context_window
         if self._window == _UNASKED:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from plan_mode_nb.agent.compaction import COMPACT
 from plan_mode_nb.agent.model import Chunk, Finish, FinishKind, ReasoningDelta, Request, TextDelta, ToolCallDelta, Usage, UsageChunk
 from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.log.events import Event
@@ -26,13 +27,14 @@ _DONE = ("stop", "tool-calls", "max-tokens")
 class RecordedAnswer:
     """One request's answer: its chunks, then its failure if it had one. ``config``: of the header in force when it was asked.
 
-    ``window``: what its model could read, where the log says.
+    ``window``: what its model could read, where the log says. ``is_summary``: the request asked for a summary (compaction).
     """
 
     config: Mapping[str, Any]
     chunks: tuple[Chunk, ...]
     error: ModelError | None = None
     window: int | None = None
+    is_summary: bool = False
 
 
 @dataclass
@@ -65,6 +67,27 @@ class _Attempt:
         return RecordedAnswer(self.config, (*chunks, finish), window=self.window)
 
 
+@dataclass
+class _Summarizing:
+    """The request for a summary (compaction) while its events are read. ``error``: why there is none."""
+
+    config: Mapping[str, Any]
+    window: int | None = None
+    summary: dict[str, Any] | None = None
+    error: str | None = None
+
+    def answer(self, reason: Mapping[str, Any]) -> RecordedAnswer:
+        """The answer. What a failed attempt got is not recorded, but why it failed is; of one that a process left, nothing is."""
+        if self.summary is None:
+            told = _failure(None, reason) if self.error is None else ModelError(self.error, code="BAD_SUMMARY")
+            return RecordedAnswer(self.config, (), told, self.window, is_summary=True)
+        blocks = self.summary.get("rawOutput") or self.summary["summary"]
+        chunks = _chunks_of({"content": blocks})
+        if self.summary.get("usage"):
+            chunks.append(UsageChunk(msgspec.convert(self.summary["usage"], Usage)))
+        return RecordedAnswer(self.config, (*chunks, Finish("stop")), window=self.window, is_summary=True)
+
+
 class _Reader:
     """Events -> answers. Requests of a step are told apart by their ``finish`` chunks and messages; a step may hold several (retries)."""
 
@@ -72,8 +95,9 @@ class _Reader:
         self.answers: list[RecordedAnswer] = []
         self._config: Mapping[str, Any] = RECORDING
         self._window: int | None = None
-        self._turn: list[_Attempt] = []
+        self._turn: list[_Attempt | _Summarizing] = []
         self._unasked = False
+        self._in_step = False
 
     def read(self, event: Event) -> None:
         """Take one more event."""
@@ -84,13 +108,20 @@ class _Reader:
             case "request/context":
                 self._window = data.get("contextWindow")
             case "step/start":
-                self._unasked = True
+                self._unasked = self._in_step = True
+            case "step/end":
+                self._in_step = False
             case "llm/retry-started":
                 self._begin()
             case "assistant/chunk":
                 self._chunk(data["chunk"])
             case "assistant/message":
                 self._message(data)
+            case "compaction/start":
+                # Ahead of its step: the request that the step makes is still to come.
+                self._turn.append(_Summarizing(self._config, self._window))
+            case "compaction/summary" | "compaction/end":
+                self._summarized(event.type, data)
             case "turn/end":
                 self.end(data["reason"])
 
@@ -99,15 +130,29 @@ class _Reader:
         if self._unasked and reason["kind"] in ("error", "aborted", "interrupted"):
             self._begin()
         self.answers.extend(attempt.answer(reason) for attempt in self._turn)
-        self._turn, self._unasked = [], False
+        self._turn, self._unasked, self._in_step = [], False, False
 
     def _begin(self) -> _Attempt:
         self._unasked = False
-        self._turn.append(_Attempt(self._config, self._window))
-        return self._turn[-1]
+        attempt = _Attempt(self._config, self._window)
+        self._turn.append(attempt)
+        return attempt
+
+    def _summarized(self, type: str, data: dict[str, Any]) -> None:
+        last = self._turn[-1] if self._turn else None
+        if isinstance(last, _Summarizing):
+            if type == "compaction/summary":
+                last.summary = data
+                return
+            last.error = data.get("error")
+            # Within a step it makes room for the step's request, which is then made again.
+            self._unasked = self._in_step and last.error is None
 
     def _attempt(self) -> _Attempt:
-        return self._begin() if self._unasked or not self._turn or self._turn[-1].is_over else self._turn[-1]
+        last = self._turn[-1] if self._turn and not self._unasked else None
+        if isinstance(last, _Attempt) and not last.is_over:
+            return last
+        return self._begin()
 
     def _chunk(self, chunk: dict[str, Any]) -> None:
         kind = chunk["type"]
@@ -122,7 +167,8 @@ class _Reader:
         """A kept prefix may stand behind the failed ``finish`` that cut it: it belongs to that request, not to a new one."""
         interrupted = data.get("interrupted") is True
         last = self._turn[-1] if self._turn and not self._unasked else None
-        attempt = last if last is not None and interrupted and last.message is None else self._attempt()
+        is_its = isinstance(last, _Attempt) and interrupted and last.message is None
+        attempt = last if is_its and isinstance(last, _Attempt) else self._attempt()
         attempt.message, attempt.interrupted = data["message"], interrupted
         if not attempt.usage and data.get("usage"):
             attempt.usage.append(UsageChunk(msgspec.convert(data["usage"], Usage)))
@@ -152,7 +198,7 @@ def _failure(ending: Mapping[str, Any] | None, reason: Mapping[str, Any]) -> Mod
 
 
 def recorded_answers(events: Iterable[Event]) -> list[RecordedAnswer]:
-    """Every request's answer in the order of the log, failed and retried ones too. A turn that is still open counts as interrupted."""
+    """Every request's answer in the order of the log, failed and retried ones and summaries too. An open turn counts as interrupted."""
     reader = _Reader()
     for event in events:
         reader.read(event)
@@ -161,13 +207,15 @@ def recorded_answers(events: Iterable[Event]) -> list[RecordedAnswer]:
 
 
 class RecordedModel:
-    """Plays the answers of ``events`` (a session's, from its start), one a request.
+    """Plays the answers of ``events`` (a session's, from its start), one a request; summaries to requests for one, wherever they come.
 
     ``config`` is the recorded header's as of the next answer, so that the header of a replayed request equals the recorded one.
     """
 
     def __init__(self, events: Sequence[Event]) -> None:
-        self._answers = recorded_answers(events)
+        answers = recorded_answers(events)
+        self._answers = [answer for answer in answers if not answer.is_summary]
+        self._summaries = iter([answer for answer in answers if answer.is_summary])
         self._next = 0
 
     @property
@@ -204,13 +252,16 @@ class RecordedModel:
         Raises:
             ModelError: as recorded; or the recording has no more answers (code ``CONFIG``: asking again cannot help).
         """
-        if not self.remaining:
+        if request.messages and request.messages[-1]["source"].get("plugin") == COMPACT:
+            answer = next(self._summaries, None)
+        else:
+            answer = self._answers[self._next] if self.remaining else None
+            self._next += answer is not None
+        if answer is None:
             raise ModelError(
                 "the recording ends here; to go on with a live model, set %config PlanAgent.model, for example 'openai-chat:NAME'",
                 code="CONFIG",
             )
-        answer = self._answers[self._next]
-        self._next += 1
         for chunk in answer.chunks:
             yield chunk
         if answer.error is not None:

@@ -31,6 +31,7 @@ GENERATED: Final[Mapping[str, tuple[str, ...]]] = {
     "approval/decided": ("id",),
     "llm/retry": ("retryId",),
     "llm/retry-started": ("retryId",),
+    "compaction/start": ("compactionId",),
 }
 """Where an event holds an id that this package made up. A model's own ids (of its calls) are compared as they are."""
 IGNORED: Final[Mapping[str, tuple[str, ...]]] = {

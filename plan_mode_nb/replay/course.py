@@ -24,6 +24,7 @@ from plan_mode_nb.log.vocabulary import kind_of
 from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.loop.turn import LoopConfig
 from plan_mode_nb.models.recording import RECORDING, RecordedAnswer, recorded_answers
+from plan_mode_nb.replay.compacting import answers_of_command, asks_for_summary
 from plan_mode_nb.replay.compare import Comparison, Difference
 from plan_mode_nb.replay.compared import Compared
 from plan_mode_nb.replay.recorded import Cut, Part, cut_of, is_played
@@ -89,7 +90,7 @@ class Course(Compared):
         self.check()
         self.part, self._asked = part, 0
         self._cut = cut_of(self.recorded, part)
-        self._answers = recorded_answers(self.recorded[part.start : part.end]) if part.kind == "turn" else []
+        self._answers = recorded_answers(self.recorded[part.start : part.end])
         return agent
 
     def config(self, config: LoopConfig) -> LoopConfig:
@@ -148,6 +149,8 @@ class Course(Compared):
             commands = agent.seams.commands
             if commands is None or commands.get(data["name"]) is None:
                 return False
+            if agent.session.place.turn is None:
+                self._answers, self._asked = answers_of_command(self.recorded, event.seq), 0
             await commands.run(data["name"], CommandCall(agent, data["args"]), cell=self._cell_of(event.seq))
             return True
         return False
@@ -225,14 +228,19 @@ class Course(Compared):
         return self._answers[self._asked - 1]
 
     def _compare_messages(self, request: Request) -> None:
-        expected = self._history.at(self.recorded, self.place)
-        for number, (before, now) in enumerate(zip(expected, request.messages, strict=False), start=1):
+        expected: Sequence[Any] = self._history.at(self.recorded, self.place)
+        messages = request.messages
+        if asks_for_summary(self.recorded, self.place):
+            # The span is compared with the summary's event; what asks for the summary is no part of the log.
+            messages = messages[:-1]
+            expected = expected[: len(messages)]
+        for number, (before, now) in enumerate(zip(expected, messages, strict=False), start=1):
             found = self.comparison.same(before, now)
             if found is not None:
                 path, recorded, live = found
                 self._note(Difference(self.place, f"message {number} of the request, {path}", str(recorded), str(live)))
-        if len(expected) != len(request.messages):
-            self._note(Difference(self.place, "the number of messages in the request", str(len(expected)), str(len(request.messages))))
+        if len(expected) != len(messages):
+            self._note(Difference(self.place, "the number of messages in the request", str(len(expected)), str(len(messages))))
 
     # -- calls
 

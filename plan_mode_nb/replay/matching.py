@@ -21,7 +21,9 @@ from plan_mode_nb.replay.recorded import Part, parts
 
 VOLATILE_TAG: Final = "replay-volatile"
 """A cell with this tag says ``replay: volatile``: results of tools that run again are taken from the recording where they differ."""
-_MAGIC: Final = re.compile(r"^(?P<indent>[ \t]*)%{1,2}(?P<name>plan|agent|sandbox|approval)\b(?!\s*\?\s*$)(?P<rest>.*)$", re.MULTILINE)
+_MAGIC: Final = re.compile(
+    r"^(?P<indent>[ \t]*)%{1,2}(?P<name>plan|agent|sandbox|approval|session[ \t]+compact)\b(?!\s*\?\s*$)(?P<rest>.*)$", re.MULTILINE
+)
 _SESSION: Final = re.compile(r"^[ \t]*%session\b", re.MULTILINE)
 _INDIRECT: Final = re.compile(r"run_(line|cell)_magic|\bget_ipython\(\)")
 

@@ -11,10 +11,12 @@ from typing import Any, Final, Literal
 
 from msgspec import UNSET
 
+from plan_mode_nb.agent.compaction import STOPPED
 from plan_mode_nb.log.closing import closers
 from plan_mode_nb.log.events import Event, Header
 
 NOT_DISPATCHED: Final = "TOOL_ABORTED_BEFORE_DISPATCH"
+_CLOSING: Final = ("command/done", "step/end", "turn/end")
 _UNDERIVED: Final = ("UNKNOWN", "REFUSED")
 """Codes of turns that failed by something outside the log: nothing in it says how to make that happen again."""
 
@@ -24,7 +26,8 @@ class Part:
     """One command or turn of one cell: the events from ``start`` up to, not including, ``end``.
 
     ``source``: sha256 of the cell's source. ``cell``: its id, where the front end told one. ``turn``: the turn's number, None for a
-    command. ``said``: the first words of what was said, for messages to people. ``reason``: the turn's end, None while open.
+    command. ``said``: the first words of what was said, for messages to people. ``reason``: the turn's end, None while open; of a command
+    only where it did not end well, in the same form.
     """
 
     kind: Literal["command", "turn"]
@@ -40,12 +43,14 @@ class Part:
     @property
     def ended_well(self) -> bool:
         """Whether its cell ended without an error."""
-        return self.kind == "command" or (self.reason is not None and self.reason["kind"] in ("completed", "max-tokens"))
+        if self.reason is None:
+            return self.kind == "command"
+        return self.reason["kind"] in ("completed", "max-tokens")
 
     @property
     def is_cut(self) -> bool:
         """Whether the process ended in the middle of it."""
-        return self.kind == "turn" and (self.reason is None or self.reason["kind"] == "interrupted")
+        return (self.kind == "turn" and self.reason is None) or (self.reason is not None and self.reason["kind"] == "interrupted")
 
     def __str__(self) -> str:
         return f"turn {self.turn} ({self.said})" if self.kind == "turn" else f"command {self.said}"
@@ -66,11 +71,30 @@ def _part(events: Sequence[Event], at: int) -> Part | None:
     if data.get("turn") is not None and opener.type == "turn/start":
         return _turn(events, at)
     if opener.type == "command/run" and opener.data["commandId"] == data.get("command"):
-        done = _find(events, at, lambda event: event.type == "command/done" and event.data["commandId"] == data["command"])
         said = f"%{opener.data['name']} {opener.data['args']}".strip()
-        end = len(events) if done is None else done + 1
-        return Part("command", at - 1, end, opener.time, data["source"], data.get("cell"), None, _short(said))
+        end, reason = _command_end(events, at, data["command"])
+        return Part("command", at - 1, end, opener.time, data["source"], data.get("cell"), None, _short(said), reason)
     return None
+
+
+def _command_end(events: Sequence[Event], at: int, id: str) -> tuple[int, dict[str, Any] | None]:
+    """Where a command that began before ``at`` ends, and how, where not well. A process that ended in it left it without its end."""
+    for seq in range(at, len(events)):
+        event = events[seq]
+        if event.type == "session/end-seed":
+            return seq, {"kind": "interrupted"}
+        if event.type == "command/done" and event.data["commandId"] == id:
+            if event.data["kind"] != "error":
+                return seq + 1, None
+            if is_stopped_compaction(events[seq - 1]):
+                return seq + 1, {"kind": "aborted", "reason": {"kind": "user"}}
+            return seq + 1, {"kind": "error", "error": {"message": event.data.get("text", ""), "code": "COMMAND"}}
+    return len(events), {"kind": "interrupted"}
+
+
+def is_stopped_compaction(event: Event) -> bool:
+    """Whether it ends a compaction that was stopped while its summary was made."""
+    return event.type == "compaction/end" and event.data.get("error") == STOPPED
 
 
 def _turn(events: Sequence[Event], at: int) -> Part:
@@ -137,6 +161,9 @@ def cut_of(events: Sequence[Event], part: Part) -> Cut | None:
     if part.reason is None or part.reason["kind"] != "aborted":
         return None
     cause: dict[str, Any] = part.reason["reason"]
+    own = [event for event in events[part.start : part.end] if event.type not in _CLOSING and not _is_clearing(event)]
+    if own and is_stopped_compaction(own[-1]):
+        return Cut("answer", cause)
     step = _last_step(events[part.start : part.end])
     answer = next((event for event in step if event.type == "assistant/message"), None)
     if not step:
@@ -154,16 +181,14 @@ def _last_step(events: Sequence[Event]) -> Sequence[Event]:
 
 
 def is_played(events: Sequence[Event], part: Part) -> bool:
-    """Whether a turn is played event for event, because nothing in the log says how to make its end happen again.
+    """Whether a part is played event for event, because nothing in the log says how to make its end happen again.
 
     A killed process, or a fault that was no failed request and no limit.
     """
-    if part.kind != "turn":
-        return False
     if part.is_cut:
         return True
     reason = part.reason
-    if reason is None or reason["kind"] != "error" or reason["error"].get("code") not in _UNDERIVED:
+    if part.kind != "turn" or reason is None or reason["kind"] != "error" or reason["error"].get("code") not in _UNDERIVED:
         return False
     step = _last_step(events[part.start : part.end])
     asked = any(event.type == "assistant/message" and event.data.get("interrupted") is not True for event in step)

@@ -19,6 +19,7 @@ from plan_mode_nb.log.events import SessionId
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.loop.turn import LoopConfig, TurnEnd
+from plan_mode_nb.replay.compacting import due_as_recorded
 from plan_mode_nb.replay.compare import Comparison
 from plan_mode_nb.replay.course import Course, Reopen, Stop, cancel
 from plan_mode_nb.replay.matching import Matching, NotebookCell, Place
@@ -82,6 +83,7 @@ class Replay:
         undos = [
             seams.tools.intercept(PlayedTools(self, seams, self._note)),
             seams.pre_step.register(fed_before_step(self), "innermost"),
+            seams.compaction.due.register(due_as_recorded(self.of), "outermost"),
         ]
         return undo_all(undos)
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Final
 
-from plan_mode_nb.agent.compaction import Span
+from plan_mode_nb.agent.compaction import COMPACT, Span
 from plan_mode_nb.folds.tokens import MEASURE
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.session import Session
-
-PLUGIN: Final = "compact"
-"""deepseek-harness's: the source of the message that stands for a compacted span."""
 
 
 def head_span(session: Session, retain: int, *, least: int = 0) -> Span | None:
@@ -62,7 +58,7 @@ def whole_cuts(surface: Sequence[Event]) -> list[bool]:
 
 def is_checkpoint(event: Event) -> bool:
     """Whether an event is the message that stands for a compacted span."""
-    return event.type == "user/message" and event.data["source"].get("plugin") == PLUGIN
+    return event.type == "user/message" and event.data["source"].get("plugin") == COMPACT
 
 
 def _tail(prices: Sequence[int], retain: int) -> int:

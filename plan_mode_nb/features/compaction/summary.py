@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.answer import Answer
+from plan_mode_nb.agent.compaction import COMPACT
 from plan_mode_nb.agent.model import Model, Request
 from plan_mode_nb.agent.prompt import PromptContext
 from plan_mode_nb.agent.seams import Seams, stable_length
 from plan_mode_nb.exceptions import ModelError
-from plan_mode_nb.features.compaction.span import PLUGIN
 from plan_mode_nb.folds.header import HEADER
 from plan_mode_nb.folds.history import message_of
 from plan_mode_nb.log.messages import Block, Message, text_block, user_message
@@ -79,7 +79,7 @@ def summary_request(agent: Agent, seams: Seams, model: Model, seqs: Sequence[int
         config=dict(model.config),
         system=system,
         tools=header.get("tools", []),
-        messages=[*messages, user_message(asked, id=seams.new_id(), source={"kind": "plugin", "plugin": PLUGIN})],
+        messages=[*messages, user_message(asked, id=seams.new_id(), source={"kind": "plugin", "plugin": COMPACT})],
         images=seams.attachments,
         stable=stable_length(system, seams, PromptContext(agent)),
     )
@@ -115,4 +115,4 @@ async def summarized(model: Model, request: Request, seams: Seams) -> Summary:
 def checkpoint(summary: Sequence[Block], kept: Sequence[str], source: dict[str, Any], *, id: str) -> Message:
     """The message that stands for the span: the summary in its frame, then what stays word for word."""
     framed = [text_block(f"{PREAMBLE}\n\n{OPEN}"), *summary, text_block(CLOSE)]
-    return user_message([*framed, *map(text_block, kept)], id=id, source={"kind": "plugin", "plugin": PLUGIN, **source})
+    return user_message([*framed, *map(text_block, kept)], id=id, source={"kind": "plugin", "plugin": COMPACT, **source})

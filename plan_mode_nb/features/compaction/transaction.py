@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from plan_mode_nb.agent.agent import Agent
-from plan_mode_nb.agent.compaction import Span
+from plan_mode_nb.agent.compaction import STOPPED, Span
 from plan_mode_nb.agent.model import Model
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.exceptions import InvariantError, ModelError, PlanModeError, StoreError
@@ -26,8 +26,6 @@ from plan_mode_nb.log.messages import Message
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.log.vocabulary import draft, surface
 
-STOPPED: Final = "stopped"
-"""What ``compaction/end`` says of an attempt that was stopped."""
 _logger = logging.getLogger(__name__)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from plan_mode_nb.agent.approval import ApprovalRequest, Decided
+from plan_mode_nb.agent.commands import CommandResult
 from plan_mode_nb.agent.questions import QuestionRequest, Reply
 from plan_mode_nb.agent.seams import random_id
 from plan_mode_nb.hosts.front_end import People, TurnDisplay
@@ -67,6 +68,9 @@ class Led(Protocol):
 
     async def run_turn(self, agent: LoopAgent, cell: dict[str, str]) -> TurnEnd:
         """The turn itself, on the agent thread."""
+
+    async def run_command(self, run: Callable[[], Awaitable[CommandResult]], agent: LoopAgent) -> CommandResult:
+        """A command of an agent that asks a model, on the agent thread."""
 
     def done(self, agent: LoopAgent) -> None:
         """It is over, however it ended. Main thread.
@@ -130,6 +134,10 @@ class NotLed:
         """The agent's."""
         return await agent.run_turn(cell)
 
+    async def run_command(self, run: Callable[[], Awaitable[CommandResult]], agent: LoopAgent) -> CommandResult:
+        """As it is."""
+        return await run()
+
     def done(self, agent: LoopAgent) -> None:
         """Nothing to compare."""
 
@@ -154,6 +162,10 @@ class AlongARecording:
         """The turn; one that a killed process left is played."""
         played = self.replay.play(agent)
         return await agent.run_turn(cell) if played is None else played
+
+    async def run_command(self, run: Callable[[], Awaitable[CommandResult]], agent: LoopAgent) -> CommandResult:
+        """The command; one that a killed process left is played."""
+        return await run() if self.replay.play(agent) is None else CommandResult("success", "")
 
 
 def button(shell: Any) -> Callable[[LoopAgent, dict[str, Any]], None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from plan_mode_nb.agent.commands import CommandCall
+from plan_mode_nb.agent.commands import CommandCall, CommandResult
 from plan_mode_nb.agent.registry import Undo
 from plan_mode_nb.exceptions import CommandError, ReplayError, TurnError
 from plan_mode_nb.folds.policies import SANDBOX_MODE
@@ -88,11 +88,11 @@ class Replaying(AlongARecording, NotLed):
                 raise error.__context__ from None
             live = self._diverge(error)
             return act(live)
-        except (TurnError, KeyboardInterrupt):
+        except (TurnError, CommandError, KeyboardInterrupt):
             # It ended in this error when it was recorded. What the person wants now is the cells that follow.
             if self._ended_well():
                 raise
-            return None
+            return CommandResult("success", "", turn=True)
 
     def ready(self, agent: LoopAgent, kind: Kind) -> LoopAgent:
         """Lead the copy to its next part.

@@ -228,10 +228,12 @@ def test_the_end_of_a_recording_says_how_to_go_on() -> None:
 @pytest.mark.skipif(not LOGS.is_dir(), reason="the recorded logs of deepseek-harness are not beside this checkout")
 @pytest.mark.parametrize("path", sorted(LOGS.glob("*.jsonl")) if LOGS.is_dir() else [], ids=lambda path: path.stem[-40:])
 def test_every_answer_of_deepseek_harness_logs_is_played(path: Path) -> None:
-    """As many whole answers as the log has messages, each adding up to its message."""
+    """As many whole answers as the log has messages, each adding up to its message, beside the summaries of compactions."""
     events = decode_all(load_jsonl(path).lines)
     messages = [event.data["message"] for event in events if event.type == "assistant/message"]
-    whole = [answer for answer in recorded_answers(events) if answer.error is None]
+    summaries = [event.data["rawOutput"] for event in events if event.type == "compaction/summary"]
+    assert [blocks_of(_without_finish(answer.chunks)) for answer in recorded_answers(events) if answer.is_summary] == summaries
+    whole = [answer for answer in recorded_answers(events) if answer.error is None and not answer.is_summary]
     assert len(whole) == len(messages)
     for answer, recorded in zip(whole, messages, strict=True):
         assert blocks_of(_without_finish(answer.chunks)) == recorded["content"]
