@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from plan_mode_nb.plan.visible import visible_line
-from plan_mode_nb.render import facts
+from plan_mode_nb.agent.compaction import COMPACT
+from plan_mode_nb.render import compaction, facts
 from plan_mode_nb.render.cards import end_phrase, plan_card, plan_title, question_card
 from plan_mode_nb.render.facts import EventLike, mapping
 from plan_mode_nb.render.source import inert_markdown
@@ -56,6 +57,8 @@ class Sayings:
 
 def _message(data: Data, asked: dict[str, str]) -> str:
     source = mapping(data.get("source"))
+    if source.get("plugin") == COMPACT and source.get("compactionId"):
+        return ""  # the line of its summary says it
     if source.get("kind") == "user":
         return f"you: {_words(data)}"
     return f"{source.get('plugin', 'plugin')}: {source.get('summary') or _words(data)}"
@@ -123,6 +126,10 @@ def _retry(data: Data, asked: dict[str, str]) -> str:
     return f"retry {data.get('retry')} of {data.get('maxRetries')}: {failure.get('code')} {failure.get('message', '')}"
 
 
+def _compacted(data: Data, asked: dict[str, str]) -> str:
+    return f"{compaction.done(data)} {' '.join(_words({'content': data.get('summary')}).split())}"
+
+
 def _end(data: Data, asked: dict[str, str]) -> str:
     reason = mapping(data.get("reason"))
     error = mapping(reason.get("error"))
@@ -150,7 +157,8 @@ _LINES: dict[str, Callable[[Data, dict[str, str]], str]] = {
     "command/run": lambda data, asked: f"command {data.get('name')} {data.get('args', '')}",
     "command/done": lambda data, asked: f"command {data.get('kind')}: {data.get('text', '')}",
     "llm/retry": _retry,
-    "compaction/summary": lambda data, asked: "history compacted",
+    "compaction/summary": _compacted,
+    "compaction/end": lambda data, asked: compaction.failed(data) if "error" in data else "",
     "session/end-seed": lambda data, asked: "session resumed or forked here",
     "session/title": lambda data, asked: f"titled: {data.get('title')}",
     "todo/write": lambda data, asked: f"todos: {_todo_counts(data)}",
@@ -202,6 +210,8 @@ def transcript(events: Iterable[EventLike]) -> list[str]:
                 cells.append(_call_cell(call, results.get(str(data.get("subCallId")))))
             case "question/asked":
                 cells.append(_asked_cell(data, answers.get(data.get("requestId")), results.get(str(data.get("callId")))))
+            case "compaction/summary":
+                cells.append(compaction.cell(data))
             case "plan/mode":
                 cells.append(f"*Plan mode {_ON[data.get('active') is True]}.*")
             case "turn/end" if end_phrase(mapping(data.get("reason"))):

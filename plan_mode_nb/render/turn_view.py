@@ -22,6 +22,7 @@ from plan_mode_nb.render.cards import (
     todo_list,
     turn_summary,
 )
+from plan_mode_nb.render.compaction import Compacting
 from plan_mode_nb.render.facts import EventLike, mapping
 from plan_mode_nb.render.html import Bundle
 
@@ -59,7 +60,7 @@ class TurnView:
 
     Slot 0 is the summary, final with ``turn/end``. Then, in the order things first happened: assistant texts, one card a tool call (a
     plan review or a question in place of the card of the call that asked it; calls that a call made itself are in its card) and the
-    figures that only the log has, approvals, steering, the todo list, a failure's line.
+    figures that only the log has, approvals, steering, compactions, the todo list, a failure's line.
     Event types it does not know are ignored.
     """
 
@@ -71,6 +72,7 @@ class TurnView:
         self._asked: dict[str, Asked] = {}
         self._usage: dict[object, object] = {}
         self._streamed: dict[object, str] = {}
+        self._compactions: dict[str, Compacting] = {}
         self._todos: Sequence[Mapping[str, Any]] = ()
         self._opened = False
         self._steps = 0
@@ -197,6 +199,12 @@ class TurnView:
         self._todos = facts.items(data.get("todos"))
         self._show("todos", lambda: todo_list(self._todos))
 
+    def _compaction(self, data: Mapping[str, Any]) -> None:
+        key = f"compaction:{data.get('compactionId')}"
+        attempt = self._compactions.setdefault(key, Compacting())
+        attempt.take(data)
+        self._show(key, lambda: attempt.card(ended=self.ended), final=attempt.is_over)
+
     def _end(self, data: Mapping[str, Any]) -> None:
         self._reason = mapping(data.get("reason"))
         self._streamed.clear()
@@ -256,6 +264,7 @@ _HANDLERS: dict[str, Callable[[TurnView, Mapping[str, Any]], None]] = {
     "approval/asked": TurnView._approval,
     "approval/decided": TurnView._decision,
     "todo/write": TurnView._todo_write,
+    **dict.fromkeys(("compaction/start", "compaction/summary", "compaction/end"), TurnView._compaction),
     "turn/end": TurnView._end,
 }
 

@@ -118,7 +118,7 @@ def _replacement(
     }
     told = draft("compaction/summary", said)
     replacing = surface("user/message", message, op=Replace(span.start, span.end), sources=[start, len(session) + session.owed, *seqs])
-    return (told, replacing), Compacted(len(_messages(session, seqs)), tokens, new_tokens)
+    return (told, replacing), Compacted(len(seqs), tokens, new_tokens)
 
 
 def _messages(session: Session, seqs: list[int]) -> list[Message]:

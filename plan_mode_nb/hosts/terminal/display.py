@@ -21,7 +21,7 @@ MARK: Final = "· "
 """Before each line that is not the model's own text."""
 _SAID: Final = frozenset(
     "tool/call tool/result tool/code-dispatch-start tool/code-dispatch question/answered approval/decided llm/retry plan/mode "
-    "todo/write".split()
+    "todo/write compaction/summary compaction/end".split()
 )
 
 
