@@ -16,7 +16,8 @@ from plan_mode_nb.features.tools.dialogue import Dialogue
 WORKER: Final = Path(__file__).with_name("worker.py")
 MOST_OUTPUT: Final = 2_000_000
 """Characters; the worker sends no more, and whoever takes its place is not listened to further."""
-Ending = Literal["ok", "error", "exit", "died", "late", "stopped", "broken"]
+MEDDLED: Final = "it wrote where only its calls are written"
+Ending = Literal["ok", "error", "exit", "died", "late", "stopped"]
 Call = Callable[[str, Any], Awaitable[dict[str, Any]]]
 """Runs a tool by name, with any JSON value as its arguments; gives the answer for the program, ``{value}`` or ``{error}``."""
 
@@ -53,9 +54,9 @@ async def run(launch: Launch, code: str, tools: Sequence[Function], *, seconds: 
             ending = await listening.to_the_end()
         except asyncio.CancelledError:
             ending = "stopped"
-        return Ran(ending, "".join(listening.output), dialogue.why if ending in ("died", "broken") else "")
+        return Ran(ending, "".join(listening.output), (dialogue.why or MEDDLED) if ending == "died" else "")
     finally:
-        dialogue.close()
+        await dialogue.closed()
 
 
 class _Listening:
@@ -86,7 +87,7 @@ class _Listening:
                     ending: Ending = how
                     return ending
                 case _:
-                    return "broken"
+                    return "died"
 
     async def _next(self) -> dict[str, Any] | None:
         """The next line, within the seconds that are left."""

@@ -48,10 +48,11 @@ def function(schema: Mapping[str, Any]) -> Function:
     if not isinstance(properties, Mapping):
         taken = isinstance(parameters, Mapping) and parameters.get("additionalProperties") is False
         return Function(name, () if taken else None, f"{_called(name)}({'' if taken else '**arguments'})")
-    required = parameters.get("required", ()) if isinstance(parameters, Mapping) else ()
+    asked = parameters.get("required") if isinstance(parameters, Mapping) else None
+    required = asked if isinstance(asked, list) else []
     order = [key for key in properties if key in required] + [key for key in properties if key not in required]
     written = [_parameter(key, properties[key], key in required) for key in order if _is_name(key)]
-    odd = [f'"{key}": {_kind(properties[key])}' for key in order if not _is_name(key)]
+    odd = [f"{key!r}: {_kind(properties[key])}" for key in order if not _is_name(key)]
     if odd:
         written.append(f"**{{{', '.join(odd)}}}")
     is_open = isinstance(parameters, Mapping) and parameters.get("additionalProperties") not in (False, None)
@@ -65,7 +66,7 @@ def section(schemas: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _called(name: str) -> str:
-    return f"def {name}" if _is_name(name) else f'tools["{name}"]'
+    return f"def {name}" if _is_name(name) else f"tools[{name!r}]"
 
 
 def _is_name(name: str) -> bool:

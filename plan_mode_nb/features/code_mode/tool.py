@@ -125,7 +125,7 @@ def _result(ran: Ran, seconds: int, results: Results, inner: _Inner) -> ToolResu
             return ToolResult(blocks, is_error=True, error={"name": "ProgramError", "code": "PROGRAM_FAILED"})
         case "late":
             return ToolResult(blocks, is_error=True, error={"name": "TimeoutError", "code": "PROGRAM_TIMEOUT"})
-        case "died" | "broken":
+        case "died":
             return ToolResult(blocks, is_error=True, error={"name": "ProgramError", "code": "PROGRAM_DIED"})
         case "stopped":
             return ToolResult(blocks, is_error=True, error={"name": "AbortError", "code": "PROGRAM_STOPPED"})
@@ -141,8 +141,6 @@ def _ended(ran: Ran, seconds: int) -> str:
             return f"[ended after {seconds} s of its own, before it had finished; send a larger timeout, or do less at once]"
         case "died":
             return f"[the program's process ended in the middle: {ran.why}]"
-        case "broken":
-            return f"[the program was ended: {ran.why or 'it wrote where only its calls are written'}]"
         case "stopped":
             return STOPPED_LINE
 

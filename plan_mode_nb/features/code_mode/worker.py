@@ -31,7 +31,7 @@ FILE: Final = "<run_code>"
 _SHOW, _RETURN = "__show__", "__return__"
 _WIDTH: Final = 120
 _CHUNK: Final = 65_536
-_PIPE_CHUNKS: Final = 16
+_PIPE_CHUNKS: Final = 4
 HEAD: Final = 1_000_000
 TAIL: Final = 200_000
 """Characters of output that are sent on, from its two ends."""
@@ -80,6 +80,7 @@ class Channel:
         self._process = os.getpid()
         self._speaking, self._asking = threading.Lock(), threading.Lock()
         self._is_over = False
+        self.before_call: Callable[[], None] = lambda: None
 
     def hear(self) -> dict[str, Any]:
         """The next line; ends the process when there is none, for then nobody waits for it."""
@@ -103,6 +104,7 @@ class Channel:
         with self._asking:
             if self._is_over:
                 raise RuntimeError(f"{tool} was not called: the program is over")
+            self.before_call()
             try:
                 self.say({"call": tool, "arguments": arguments})
             except (TypeError, ValueError, RecursionError) as error:
@@ -187,15 +189,24 @@ class Printed:
             stream.reconfigure(errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._room, self._left_out, self._tail = HEAD, 0, ""
+        self._reading = threading.Lock()
         self._thread = threading.Thread(target=self._pass_on, daemon=True)
         self._thread.start()
 
-    def close(self) -> None:
-        """Send what is still in the pipe. What is printed afterwards is lost."""
+    def send(self) -> None:
+        """Send what was printed so far, whichever thread calls: it stands before whatever that thread says next."""
         for stream in (sys.stdout, sys.stderr, *self._streams):
             if hasattr(stream, "flush"):
                 with contextlib.suppress(OSError, ValueError):  # the program closed it
                     stream.flush()
+        with self._reading:
+            # No more than the pipe holds: another thread that prints on and on must not hold this up.
+            for _ in range(_PIPE_CHUNKS):
+                self._keep(self._decoder.decode(self._read()))
+
+    def close(self) -> None:
+        """Send the rest. What is printed afterwards is lost."""
+        self.send()
         os.write(self._woken, b".")
         self._thread.join()
         if self._tail:
@@ -207,8 +218,7 @@ class Printed:
         while not ending:
             ready, _, _ = select.select([self._pipe, self._wake], [], [])
             ending = self._wake in ready
-            # At the end there is no more than the pipe holds; a thread that prints on and on must not hold that up.
-            for _ in range(_PIPE_CHUNKS):
+            with self._reading:
                 self._keep(self._decoder.decode(self._read()))
 
     def _keep(self, text: str) -> None:
@@ -320,6 +330,7 @@ def main() -> None:
     os.dup2(nothing, 0)
     request = channel.hear()
     printed = Printed(channel.say)
+    channel.before_call = printed.send
     sys.path.append(os.getcwd())
     tools = {each["name"]: Tool(channel, each["name"], each["parameters"], each["signature"]) for each in request["tools"]}
     bare = {name: tool for name, tool in tools.items() if _is_free(name)}

@@ -1,0 +1,149 @@
+"""A program is not run again in a replay: its recorded result is taken, and each call that it made is what its own tool says of replays."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from leading import PLAN, Conversation, again
+
+from plan_mode_nb.agent.agent import Agent
+from plan_mode_nb.agent.confinement import Enforced, Launch
+from plan_mode_nb.exceptions import ReplayError
+from plan_mode_nb.features import code_mode
+from plan_mode_nb.folds.plan import APPROVED_PLAN
+from plan_mode_nb.folds.plan import PLAN as PLAN_STATE
+from plan_mode_nb.models.script import call, say, usage
+from plan_mode_nb.plan.review import APPROVE
+from plan_mode_nb.replay.replay import Rules
+from plan_mode_nb.testing.questions import pick
+
+
+class Free:
+    """No limits; counts what it starts."""
+
+    def __init__(self) -> None:
+        self.started = 0
+
+    async def confined(self, agent: Agent, argv: Sequence[str]) -> Launch:
+        return self.unconfined(argv)
+
+    def unconfined(self, argv: Sequence[str]) -> Launch:
+        self.started += 1
+        return Launch(tuple(argv), dict(os.environ), os.getcwd(), "everything")
+
+    def enforced(self) -> Enforced:
+        return Enforced("none", "")
+
+
+def programs(held: Conversation) -> Free:
+    """The same conversation with programs."""
+    free = Free()
+    held.bench.seams.confinement.provide(free)
+    code_mode.install(held.bench.seams)
+    return free
+
+
+CODE = """
+for what in ("a", "b"):
+    seen = look(what=what)
+print(seen, make(what="one"))
+todo_write(todos=[{"content": "Two", "status": "pending"}])
+try:
+    look()
+except ToolCallError as error:
+    print(error.tool)
+"""
+EXIT = f"print(exit_plan_mode(plan={PLAN!r}))"
+
+
+def held() -> Conversation:
+    """One turn with a program of several calls, one with a program that hands in a plan."""
+    live = Conversation(
+        [say("One program."), call("run_code", {"code": CODE}), usage(10, 2)],
+        [say("Seen."), usage(20, 5)],
+        [call("run_code", {"code": EXIT}), usage(30, 5)],
+        [say("Off we go."), usage(40, 5)],
+        answers=[pick(APPROVE)],
+    )
+    assert programs(live) is not None
+
+    async def body() -> None:
+        await live.run("%agent look around")
+        await live.run("%plan fix it")
+
+    asyncio.run(body())
+    return live
+
+
+def test_calls_of_a_program_are_played_or_run_and_the_program_is_not() -> None:
+    """Event for event; what rebuilds runs, what looks outside does not, and no process is started."""
+    live = held()
+    frees: list[Free] = []
+    led, replay = again(live.notebook(), prepare=lambda each: frees.append(programs(each)))
+    assert [event.type for event in led.bench.session.events] == live.bench.types
+    assert (led.looked, led.made, frees[0].started) == ([], live.made, 0) == ([], ["one"], 0)
+    assert live.looked == ["a", "b"]
+    assert replay.is_over
+    assert live.bench.types.count("tool/code-dispatch") == 6
+
+
+def test_a_plan_handed_in_by_a_program_is_reviewed_and_left_as_any() -> None:
+    """Approved together with the call's own result; plan mode ends at the next step, which says so; a replay does the same."""
+    live = held()
+    led, _ = again(live.notebook(), prepare=lambda each: programs(each) and None)
+    for each in (live, led):
+        session = each.bench.session
+        assert session.fold(APPROVED_PLAN) == PLAN
+        assert session.fold(PLAN_STATE).active is False
+        types = each.bench.types
+        at = len(types) - 1 - types[::-1].index("tool/code-dispatch")
+        assert types[at - 2 : at + 2] == ["question/answered", "plan/selected", "tool/code-dispatch", "tool/result"]
+    notices = [event.data["source"].get("plugin") for event in live.bench.events("user/message")]
+    assert notices.count("plan-mode") == 2  # in, and out again: what the program did with the answer is not known
+
+
+def changed(type: str, change: Callable[[dict[str, Any]], None], which: int = 0) -> Callable[[list[dict[str, Any]]], None]:
+    def edit(events: list[dict[str, Any]]) -> None:
+        change([event for event in events if event["type"] == type][which]["data"])
+
+    return edit
+
+
+def content(text: str) -> Callable[[dict[str, Any]], None]:
+    return lambda data: data["content"][0].update(text=text)
+
+
+def arguments(**values: str) -> Callable[[dict[str, Any]], None]:
+    return lambda data: data["arguments"].update(values)
+
+
+START, END = "tool/code-dispatch-start", "tool/code-dispatch"
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        pytest.param(changed(END, content("made two"), 2), END, id="a result that is made again"),
+        pytest.param(changed(END, lambda data: data.update(isError=True), 5), END, id="a review"),
+        pytest.param(changed(START, arguments(what="two"), 2), END, id="what it ran"),
+        pytest.param(changed(START, lambda data: data.update(name="look"), 2), END, id="another tool"),
+        pytest.param(changed(START, arguments(plan="# Not this\n\n1. Else.\n"), 5), "question/asked", id="another plan"),
+    ],
+)
+def test_a_hand_edited_call_of_a_program_is_named(edit: Callable[[list[dict[str, Any]]], None], says: str) -> None:
+    """Whatever is derived or made again is compared."""
+    notebook = held().notebook(edit)
+    with pytest.raises(ReplayError, match=says):
+        again(notebook, prepare=lambda each: programs(each) and None)
+
+
+def test_where_every_tool_runs_the_program_does_too() -> None:
+    """Its result is compared then."""
+    live = held()
+    frees: list[Free] = []
+    led, _ = again(live.notebook(), Rules(runs_all=True), prepare=lambda each: frees.append(programs(each)))
+    assert (led.looked, led.made, frees[0].started) == (["a", "b"], ["one"], 2)
