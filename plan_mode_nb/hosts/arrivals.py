@@ -31,12 +31,12 @@ class Arrivals:
         self._undos = []
 
     def take(self) -> Iterator[Event | Preview]:
-        """What came, in order, each once. Reasoning is not previewed; events ahead of the turn's first are not its own: they close an
-        earlier turn that was interrupted."""
+        """What came, in order, each once. Reasoning is not previewed; events ahead of the first of a turn, or of a compaction, are not its
+        own: they close an earlier turn that was interrupted."""
         while self._waiting:
             arrived = self._waiting.popleft()
             if isinstance(arrived, Event):
-                self._began = self._began or arrived.type == "turn/start"
+                self._began = self._began or arrived.type in ("turn/start", "compaction/start")
                 if not self._began:
                     continue
             yield arrived

@@ -101,6 +101,9 @@ class FrontEnd(Protocol):
     def display(self, agent: LoopAgent) -> TurnDisplay:
         """What shows the next turn of an agent, on the main thread."""
 
+    def compacting(self, agent: LoopAgent) -> CellView:
+        """What shows that an agent's conversation is being compacted, on the main thread."""
+
     def turn_is_over(self) -> None:
         """The display of the last turn is closed; nobody can be asked until the next."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plan_mode_nb.document.document import Document
-from plan_mode_nb.hosts.front_end import People
+from plan_mode_nb.hosts.front_end import CellView, People
 from plan_mode_nb.hosts.kernel import sources
 from plan_mode_nb.hosts.kernel.journals import Journals, kernel_id
 from plan_mode_nb.hosts.kernel.providers import CardProvider
@@ -38,6 +38,12 @@ class CellFrontEnd:
         display = TurnDisplay(self._host, agent)
         self._cards.surface = display
         return display
+
+    def compacting(self, agent: LoopAgent) -> CellView:
+        """One output of the cell."""
+        from plan_mode_nb.hosts.kernel.compacting import CompactionDisplay
+
+        return CompactionDisplay(agent, only_final=not self._host.led.carries)
 
     def turn_is_over(self) -> None:
         """No cell to put a card in."""

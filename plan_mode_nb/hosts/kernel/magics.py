@@ -124,6 +124,8 @@ def _images(host: KernelHost, files: Sequence[str]) -> AbstractContextManager[li
 def _session_line(host: KernelHost) -> Magic:
     @_magic("session", SESSION_HELP)
     def line(text: str) -> None:
-        print(run_session(host, text))
+        said = run_session(host, text)
+        if said:
+            print(said)
 
     return line

@@ -17,6 +17,8 @@ SESSION_HELP = """The notebook's conversation.
 
   %session                 status
   %session log             a readable timeline
+  %session compact [WORDS] replace the older part of the conversation, for the model, by a summary that it writes; WORDS say
+                           what to heed. The log keeps everything: %session fork SEQ goes back to before it
   %session new             start a new session; the old one stays in the notebook
   %session fork [SEQ]      go on from an earlier event in a new session
   %session use ID          go back to another session of this notebook
@@ -26,7 +28,7 @@ SESSION_HELP = """The notebook's conversation.
   %session import FILE     add a deepseek-harness or notebook session to this notebook and go on with it
 """
 REPLAYED = "Replayed: the recorded session that follows is the one from here on."
-SUBCOMMANDS = ("log", "new", "fork", "use", "replay", "plan", "export", "import")
+SUBCOMMANDS = ("log", "compact", "new", "fork", "use", "replay", "plan", "export", "import")
 
 
 def run_session(host: KernelHost, text: str) -> str:
@@ -35,6 +37,12 @@ def run_session(host: KernelHost, text: str) -> str:
     Raises:
         CommandError: the words are off; says what to type instead.
     """
+    first, _, rest_of_line = text.strip().partition(" ")
+    if first == "compact":
+        from plan_mode_nb.hosts.kernel.compacting import compact
+
+        # Words for the model stand as they were typed, quotes included.
+        return compact(host, rest_of_line.strip())
     try:
         words = shlex.split(text)
     except ValueError as error:

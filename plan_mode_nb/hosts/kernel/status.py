@@ -11,6 +11,7 @@ from plan_mode_nb.folds.context import CONTEXT, Context
 from plan_mode_nb.folds.plan import PLAN, PlanState
 from plan_mode_nb.folds.policies import APPROVAL_POLICY, SANDBOX_MODE
 from plan_mode_nb.folds.spending import SPENDING, Route
+from plan_mode_nb.folds.tokens import MEASURE, Measure
 from plan_mode_nb.folds.turns import TURNS
 from plan_mode_nb.folds.usage import USAGE, Usage
 from plan_mode_nb.models.prices import price_of
@@ -24,7 +25,7 @@ def status(host: KernelHost) -> str:
     agent = host.agent()
     session = agent.session
     plan, turns, usage = host.on_agent(lambda: (session.fold(PLAN), session.fold(TURNS), session.fold(USAGE)))
-    spent, context = host.on_agent(lambda: (session.fold(SPENDING), session.fold(CONTEXT)))
+    spent, context, measure = host.on_agent(lambda: (session.fold(SPENDING), session.fold(CONTEXT), session.fold(MEASURE)))
     policy, mode = host.on_agent(lambda: (session.fold(APPROVAL_POLICY), session.fold(SANDBOX_MODE)))
     restored = host.agents.restored.get(session.id)
     lines = [
@@ -34,7 +35,7 @@ def status(host: KernelHost) -> str:
         f"model        {_model(host)}",
         f"tokens       {usage.uncached_input:,} in, {usage.cache_read:,} cached, {usage.output:,} out",
         *_price(spent),
-        *_context(context),
+        *_context(context, measure, host.settings.agent.compact_at),
         f"size         {len(session)} events, {sum(map(len, session.lines)) / 1000:,.0f} kB",
         f"stored in    {host.front_end.kept_in(session)}",
         f"sandbox      {mode or 'workspace-write'} ({_enforced(host)})",
@@ -76,7 +77,10 @@ def _price(spent: Mapping[Route, Usage]) -> list[str]:
     return [f"price        ${sum(known):,.4f} at list prices{without}"]
 
 
-def _context(context: Context) -> list[str]:
-    if context.window is None or context.used is None:
+def _context(context: Context, measure: Measure, compact_at: float) -> list[str]:
+    """How full it is: as counted for the last request, or estimated where the conversation was compacted since."""
+    if context.window is None or (context.used is None and not measure.nodes):
         return []
-    return [f"context      {context.used * 100 / context.window:.0f} % of the context ({context.used:,} of {context.window:,} tokens)"]
+    used, about = (measure.total, "about ") if context.used is None else (context.used, "")
+    then = f"; compacted at {compact_at * 100:.0f} %" if compact_at else ""
+    return [f"context      {about}{used * 100 / context.window:.0f} % of the context ({used:,} of {context.window:,} tokens{then})"]

@@ -36,6 +36,10 @@ class TerminalFrontEnd:
         """Text as it comes; prompts come between it."""
         return TextDisplay(agent, self._people, to_terminal)
 
+    def compacting(self, agent: LoopAgent) -> TextDisplay:
+        """A line as in a turn."""
+        return self.display(agent)
+
     def turn_is_over(self) -> None:
         """No turn to prompt in."""
         self._people.turn = None

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from plan_mode_nb.folds.context import Context
+from plan_mode_nb.folds.tokens import Measure
 from plan_mode_nb.folds.usage import Usage
+from plan_mode_nb.folds.view import View
 from plan_mode_nb.hosts.kernel.status import _context, _price
 
+NOTHING = Measure(0, View([]), View([]))
 SPENT = Usage(uncached_input=100_000, output=1_000, cache_read=50_000)
 
 
@@ -32,5 +35,14 @@ def test_without_a_known_price_nothing_is_said_of_it() -> None:
 
 def test_the_gauge_is_there_once_both_its_numbers_are_known() -> None:
     said = {"provider": "p", "model": "m", "contextWindow": 200_000}
-    assert _context(Context(said, 24_000)) == ["context      12 % of the context (24,000 of 200,000 tokens)"]
-    assert _context(Context(said, None)) == _context(Context(None, 5)) == _context(Context({"provider": "p", "model": "m"}, 5)) == []
+    (line,) = _context(Context(said, 24_000), NOTHING, 0.8)
+    assert line == "context      12 % of the context (24,000 of 200,000 tokens; compacted at 80 %)"
+    assert _context(Context(said, 24_000), NOTHING, 0) == ["context      12 % of the context (24,000 of 200,000 tokens)"]
+    for unknown in (Context(said, None), Context(None, 5), Context({"provider": "p", "model": "m"}, 5)):
+        assert _context(unknown, NOTHING, 0.8) == []
+
+
+def test_after_a_compaction_the_gauge_is_an_estimate_until_the_next_request_was_counted() -> None:
+    said = {"provider": "p", "model": "m", "contextWindow": 1_000}
+    compacted = Measure(120, View([7]), View([120]))
+    assert _context(Context(said, None), compacted, 0) == ["context      about 12 % of the context (120 of 1,000 tokens)"]
