@@ -12,7 +12,8 @@ from benchmarks.made_logs import closed, notebook_of, one_turn
 from benchmarks.measuring import interleaved, rounded
 from plan_mode_nb.document.chunks import is_ours
 from plan_mode_nb.hosts.server.saved import reconciled
-from plan_mode_nb.store.journal import Journal, journals_for
+from plan_mode_nb.store.belonging import journals_for
+from plan_mode_nb.store.journal import Journal
 from plan_mode_nb.testing import logs
 
 EVENTS = 33_000

@@ -14,7 +14,18 @@ from plan_mode_nb.agent.confinement import Enforced
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Install, Seams
 from plan_mode_nb.agent.shell import Shell
-from plan_mode_nb.features import approval_policy, ask_user, compaction, missing_tools, redaction, restart, retry, sandbox, todo
+from plan_mode_nb.features import (
+    approval_policy,
+    ask_user,
+    children,
+    compaction,
+    missing_tools,
+    redaction,
+    restart,
+    retry,
+    sandbox,
+    todo,
+)
 from plan_mode_nb.features.code_mode import tool as run_code
 from plan_mode_nb.features.sandbox import backends
 from plan_mode_nb.features.tools import bash, change, files, kernel
@@ -59,12 +70,14 @@ def notebook(
     surroundings: Surroundings = Surroundings(),
     retries: retry.RetryPolicy = retry.STANDARD,
     compacted_at: float = compaction.STANDARD.at,
+    max_child_depth: int = children.MAX_DEPTH,
     sleep: retry.Sleep = asyncio.sleep,
 ) -> tuple[Plugin, ...]:
     """The composition of a notebook's agent.
 
     ``root``: the workspace: relative paths start there, and programs. ``compacted_at``: the share of what the model can read at which the
-    conversation is compacted, 0 for never by itself. ``sleep``: how a retry waits (a replay does not).
+    conversation is compacted, 0 for never by itself. ``max_child_depth``: how deep tasks may be handed to child agents. ``sleep``: how a
+    retry waits (a replay does not).
     """
     spill = None if surroundings.results is None else spill_into(surroundings.results)
     policy = compaction.CompactionPolicy(compacted_at, () if plan_config.model is None else (plan_config.model,))
@@ -77,6 +90,7 @@ def notebook(
         Plugin("changes", lambda seams: change.install(seams, root)),
         Plugin("todo", todo.install),
         Plugin("questions", ask_user.install),
+        Plugin("children", lambda seams: children.install(seams, max_child_depth)),
         Plugin("restart", restart.install),
         Plugin("missing tools", missing_tools.install),
         Plugin("retry", lambda seams: retry.install(seams, retries, sleep=sleep)),

@@ -24,6 +24,10 @@ CHILD: Final = "child"
 class ChildAgent(Agent, Protocol):
     """A child as its call drives it."""
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its turn runs now."""
+
     async def run_turn(self) -> object:
         """Run one turn for what waits in its inbox. How it ended is in its log.
 

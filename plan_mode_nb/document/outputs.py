@@ -1,8 +1,8 @@
 """The output carrier: a turn's cell output holds its events, for front ends that carry the log nowhere else (log.md, Who writes it).
 
-One output holds ``{format, agent?, chosen?, session: header, start, events: [line, ...], attachments?}``; ``start`` is the seq of its first
-event. A session's pieces lie in several cells, in any order, doubled where a cell was copied; together they give it back as far as they
-reach.
+One output holds ``{format, agent?, chosen?, session: header, start, events: [line, ...], attachments?, children?}``; ``start`` is the seq
+of its first event, ``children`` the same of the sessions of child agents. A session's pieces lie in several cells, in any order, doubled
+where a cell was copied; together they give it back as far as they reach.
 """
 
 from __future__ import annotations
@@ -28,13 +28,19 @@ def events_bundle(
     agent: str | None = None,
     chosen: int = 0,
     attachments: Mapping[str, str] | None = None,
+    children: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """What a cell's output carries: the lines from ``start`` on, and the attachments (sha256 -> base64) that they name."""
+    """What a cell's output carries: the lines from ``start`` on, and the attachments (sha256 -> base64) that they name.
+
+    ``children``: the bundles of its children's sessions.
+    """
     bundle: dict[str, Any] = {"format": FORMAT, "session": header.to_json(), "start": start, "events": list(lines)}
     if agent is not None:
         bundle["agent"] = agent
     if chosen:
         bundle["chosen"] = chosen
+    if children:
+        bundle["children"] = [dict(child) for child in children]
     return {**bundle, "attachments": dict(attachments)} if attachments else bundle
 
 
@@ -83,7 +89,10 @@ def _bundles(cells: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
         outputs = cell.get("outputs")
         for output in outputs if isinstance(outputs, list) else []:
             if carries_events(output):
-                yield output["data"][EVENTS_MIME]
+                bundle = output["data"][EVENTS_MIME]
+                yield bundle
+                children = bundle.get("children") if isinstance(bundle, Mapping) else None
+                yield from children if isinstance(children, list) else []
 
 
 def _piece(bundle: Any) -> tuple[Header, int, list[str]]:

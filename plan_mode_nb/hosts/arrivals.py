@@ -1,13 +1,26 @@
-"""What a display of a turn is told: the turn's events and previews, from the agent thread to the main thread."""
+"""What a display of a turn is told: the turn's events and previews, and its children's events, from the agent thread to the main thread."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
+from plan_mode_nb.agent.delegation import Birth
 from plan_mode_nb.agent.previews import Preview
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.loop.agent import LoopAgent
+
+
+@dataclass(frozen=True)
+class ChildEvent:
+    """An event of a child. ``call``: the turn's own call that it works for; ``who``: its task's label, after its parents' where it has
+    some; ``session``: its id."""
+
+    call: str
+    who: str
+    session: str
+    event: Event
 
 
 class Arrivals:
@@ -16,13 +29,19 @@ class Arrivals:
     def __init__(self, agent: LoopAgent, told: Callable[[], None]) -> None:
         self._agent = agent
         self._told = told
-        self._waiting: deque[Event | Preview] = deque()
+        self._waiting: deque[Event | Preview | ChildEvent] = deque()
         self._began = False
+        self._children: dict[str, tuple[Birth, str, str]] = {}
         self._undos: list[Callable[[], None]] = []
 
     def open(self) -> None:
         """Listen."""
-        self._undos = [self._agent.session.subscribe(self._on_events), self._agent.seams.previews.subscribe(self._on_preview)]
+        seams = self._agent.seams
+        self._undos = [
+            self._agent.session.subscribe(self._on_events),
+            seams.previews.subscribe(self._on_preview),
+            seams.delegation.watch(self._on_birth),
+        ]
 
     def close(self) -> None:
         """Listen no more; what came before is still there to take."""
@@ -30,7 +49,7 @@ class Arrivals:
             undo()
         self._undos = []
 
-    def take(self) -> Iterator[Event | Preview]:
+    def take(self) -> Iterator[Event | Preview | ChildEvent]:
         """What came, in order, each once. Reasoning is not previewed; events ahead of the first of a turn, or of a compaction, are not its
         own: they close an earlier turn that was interrupted."""
         while self._waiting:
@@ -41,6 +60,11 @@ class Arrivals:
                     continue
             yield arrived
 
+    @property
+    def child(self) -> Birth | None:
+        """The child that works now, the innermost; None where it is the agent itself. To be read while the agent waits."""
+        return next((birth for birth, _, _ in reversed(self._children.values()) if birth.child.is_running), None)
+
     def _on_events(self, batch: Sequence[Event]) -> None:
         self._waiting.extend(batch)
         self._told()
@@ -49,3 +73,20 @@ class Arrivals:
         if preview.session == self._agent.session.id and preview.kind != "reasoning":
             self._waiting.append(preview)
             self._told()
+
+    def _on_birth(self, birth: Birth) -> None:
+        parent, session = birth.parent.session, birth.child.session
+        if parent is self._agent.session:
+            call, who = birth.call_id, birth.label
+        elif parent.id in self._children:
+            _, call, over = self._children[parent.id]
+            who = f"{over} › {birth.label}"
+        else:
+            return
+        self._children[session.id] = (birth, call, who)
+
+        def on_events(batch: Sequence[Event]) -> None:
+            self._waiting.extend(ChildEvent(call, who, session.id, event) for event in batch)
+            self._told()
+
+        self._undos.append(session.subscribe(on_events))

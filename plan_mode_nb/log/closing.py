@@ -16,6 +16,7 @@ from plan_mode_nb.log.growing import Events
 from plan_mode_nb.log.invariants import TOOL_NOT_STARTED, TOOL_OUTCOME_UNKNOWN
 from plan_mode_nb.log.vocabulary import draft, surface
 
+_TURN, _TURN_START = '{"type":"turn/', '{"type":"turn/start"'
 _UNKNOWN = (
     "The tool call was interrupted after it was recorded, but no result was durably recorded. Its outcome is unknown. Decide whether to "
     "retry from the tool semantics: retry only if the operation is read-only or idempotent; if it may have side effects, first verify "
@@ -49,6 +50,12 @@ def closers(events: Sequence[Event], answers: Mapping[str, str] = MappingProxyTy
         drafts.append(draft("step/end", {"turn": tail.turn, "step": tail.step}))
     drafts.append(draft("turn/end", {"turn": tail.turn, "reason": {"kind": "interrupted"}}))
     return drafts
+
+
+def is_open(lines: Sequence[str]) -> bool:
+    """Whether the last turn of a log's lines has not ended, told without decoding them."""
+    last = next((line for line in reversed(lines) if line.startswith(_TURN)), "")
+    return last.startswith(_TURN_START)
 
 
 def _last_turn(events: Sequence[Event]) -> int:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plan_mode_nb.render import facts
-from plan_mode_nb.render.cards import approval_card, plan_card, question_card
+from plan_mode_nb.render.cards import QuestionState, approval_card, plan_card, question_card
+from plan_mode_nb.render.child_view import ChildView
 from plan_mode_nb.render.facts import mapping
 from plan_mode_nb.render.html import Bundle
 from plan_mode_nb.render.tool_card import ToolStatus, tool_card
@@ -18,16 +19,21 @@ TitleOf = Callable[[str, str], str | None]
 
 @dataclass
 class Asked:
-    """A question or an approval that was asked, the slot that shows it, and its answer's data."""
+    """A question or an approval that was asked, the slot that shows it, and its answer's data.
+
+    ``of``: the child that asks, in words; ``given``: what its call was given, which no card of its own shows.
+    """
 
     data: Mapping[str, Any]
     slot: str
     answered: Mapping[str, Any] | None = None
+    of: str = ""
+    given: str = ""
 
 
 @dataclass
 class Call:
-    """A call. ``asked``: what it asked the person; ``inner``: the calls that it made itself, in order."""
+    """A call. ``asked``: what it asked the person; ``inner``: the calls that it made itself, in order; ``child``: the agent it made."""
 
     name: str
     arguments: str
@@ -35,6 +41,7 @@ class Call:
     is_error: bool = False
     asked: Asked | None = None
     inner: list[Call] = field(default_factory=list)
+    child: ChildView | None = None
 
 
 def call_card(call: Call, title_of: TitleOf, *, ended: bool) -> Bundle:
@@ -43,7 +50,10 @@ def call_card(call: Call, title_of: TitleOf, *, ended: bool) -> Bundle:
     if call.result is not None:
         status = "failed" if call.is_error else "done"
     inner = [call_card(each, title_of, ended=ended) for each in call.inner]
-    return tool_card(call.name, call.arguments, call.result, status, title_of(call.name, call.arguments), inner)
+    title, did = title_of(call.name, call.arguments), call.child.lines if call.child is not None else ()
+    if call.child is not None and status == "running" and call.child.last:
+        title = f"{title or call.name} · {call.child.last}"
+    return tool_card(call.name, call.arguments, call.result, status, title, inner, did)
 
 
 def asked_card(asked: Asked, call: Call | None, *, ended: bool) -> Bundle:
@@ -55,11 +65,12 @@ def asked_card(asked: Asked, call: Call | None, *, ended: bool) -> Bundle:
         return plan_card(plan, "interrupted" if ended and outcome == "waiting" else outcome, facts.custom_text(asked.answered))
     said = facts.question_outcome(asked.answered)
     answers = facts.items(mapping(asked.answered).get("answers"))
-    return question_card(facts.items(asked.data.get("questions")), answers, "interrupted" if ended and said == "waiting" else said)
+    shown: QuestionState = "interrupted" if ended and said == "waiting" else said
+    return question_card(facts.items(asked.data.get("questions")), answers, shown, asked.of)
 
 
 def asked_approval_card(asked: Asked, *, ended: bool) -> Bundle:
-    """What would run stands in the call's card just above; here is why it asked."""
+    """What would run stands in the call's card just above, unless the call is a child's; here is why it asked."""
     said = facts.approval_outcome(asked.answered)
-    reason = str(asked.data.get("reason") or "")
-    return approval_card(str(asked.data.get("toolName", "")), reason, "interrupted" if ended and said == "waiting" else said)
+    reason = "\n\n".join(filter(None, (str(asked.data.get("reason") or ""), asked.given)))
+    return approval_card(str(asked.data.get("toolName", "")), reason, "interrupted" if ended and said == "waiting" else said, asked.of)

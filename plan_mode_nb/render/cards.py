@@ -66,10 +66,13 @@ def _plan_sentence(outcome: ReviewState) -> str:
             assert_never(outcome)
 
 
-def question_card(questions: Sequence[Mapping[str, Any]], answers: Sequence[Mapping[str, Any]] | None, outcome: QuestionState) -> Bundle:
-    """Questions as in ``question/asked`` with the answers of ``question/answered`` (matched by id) marked in them."""
+def question_card(
+    questions: Sequence[Mapping[str, Any]], answers: Sequence[Mapping[str, Any]] | None, outcome: QuestionState, of: str = ""
+) -> Bundle:
+    """Questions as in ``question/asked`` with the answers of ``question/answered`` (matched by id) marked in them. ``of``: who asks, in
+    words, where it is not the agent itself."""
     given = {answer.get("id"): answer for answer in answers or ()}
-    said = f"Question: {'nobody was there to answer' if outcome == 'unavailable' else _waiting(outcome)}"
+    said = f"Question{f' of {of}' if of else ''}: {'nobody was there to answer' if outcome == 'unavailable' else _waiting(outcome)}"
     parts = [_question(question, given.get(question.get("id"), {})) for question in questions]
     return {
         "text/plain": "\n\n".join([said, *(part["text/plain"] for part in parts)]),
@@ -98,9 +101,11 @@ def _option(option: Mapping[str, Any]) -> str:
     return visible_line(f"{option.get('label', '')}: {description}" if description else str(option.get("label", "")))
 
 
-def approval_card(tool: str, preview: str, outcome: ApprovalState) -> Bundle:
-    """A question before a tool ran. ``preview``: what would run, or why it asks, as text."""
-    said = f"Approval of {visible_line(tool)}: {'nobody was there to answer' if outcome == 'unavailable' else _waiting(outcome)}"
+def approval_card(tool: str, preview: str, outcome: ApprovalState, of: str = "") -> Bundle:
+    """A question before a tool ran. ``preview``: what would run, or why it asks, as text. ``of``: who asks, in words, where it is not the
+    agent itself."""
+    asks = f"Approval of {visible_line(tool)}{f' for {of}' if of else ''}"
+    said = f"{asks}: {'nobody was there to answer' if outcome == 'unavailable' else _waiting(outcome)}"
     plain = "\n\n".join(filter(None, [said, visible(preview)]))
     marked = "\n\n".join([f"**{said}**", fenced(visible(preview))] if preview else [f"**{said}**"])
     html = _state(said, outcome) + (verbatim(preview, cls="pmnb-asked") if preview else "")

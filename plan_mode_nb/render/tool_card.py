@@ -42,12 +42,13 @@ def tool_card(
     status: ToolStatus,
     title: str | None = None,
     inner: Sequence[Bundle] = (),
+    did: Sequence[str] = (),
 ) -> Bundle:
     """A collapsed card.
 
     ``arguments_raw`` is the model's JSON text, which may be broken; ``result_blocks`` the content blocks of the result, None before
     there is one; ``title`` what stands beside the tool's name (by default the first words of what it was given); ``inner``: the cards of
-    the calls that this one made itself, in order.
+    the calls that this one made itself, in order; ``did``: a heading, and lines on what somebody did for it.
     """
     arguments = read_arguments(arguments_raw)
     shown = visible_line(title if title is not None else call_title(arguments))
@@ -55,13 +56,15 @@ def tool_card(
     head = f"{visible_line(name)} ({status})" + (f": {shown}" if shown else "")
     summary = element("code", text(visible_line(name)), dir="ltr") + (f" {element('bdi', text(shown))}" if shown else "")
     body = element("summary", f"{summary} {element('em', status)}") + _arguments_html(arguments)
+    if did:
+        body += label(did[0]) + verbatim("\n".join(did[1:]), cls="pmnb-did")
     if inner:
         body += label("Calls") + "".join(each["text/html"] for each in inner)
     if result is not None:
         body += label("Result") + verbatim(shortened(result), cls="pmnb-result")
     return {
-        "text/plain": "\n\n".join([head, *_plain(arguments), *_plain_inner(inner), *_plain_result(result)]),
-        "text/markdown": "\n\n".join([f"**{fenced_name(name)}** ({status})", *_markdown(arguments, inner, result)]),
+        "text/plain": "\n\n".join([head, *_plain(arguments), *_plain_did(did), *_plain_inner(inner), *_plain_result(result)]),
+        "text/markdown": "\n\n".join([f"**{fenced_name(name)}** ({status})", *_markdown(arguments, did, inner, result)]),
         "text/html": card("tool", element("details", body)),
     }
 
@@ -181,12 +184,18 @@ def _plain_result(result: str | None) -> list[str]:
     return [] if result is None else [f"Result:\n{result}"]
 
 
+def _plain_did(did: Sequence[str]) -> list[str]:
+    return [] if not did else ["\n".join([f"{did[0]}:", *did[1:]])]
+
+
 def _plain_inner(inner: Sequence[Bundle]) -> list[str]:
     return [] if not inner else ["Calls:", *(indent(each["text/plain"], "  ", lambda line: bool(line.strip())) for each in inner)]
 
 
-def _markdown(arguments: Sequence[Argument], inner: Sequence[Bundle], result: str | None) -> list[str]:
+def _markdown(arguments: Sequence[Argument], did: Sequence[str], inner: Sequence[Bundle], result: str | None) -> list[str]:
     parts = [fenced(visible(argument.value), argument.language) if argument.block else _plain_argument(argument) for argument in arguments]
+    if did:
+        parts += [did[0], fenced("\n".join(did[1:]))]
     if inner:
         parts += ["Calls", *(each["text/markdown"] for each in inner)]
     return parts if result is None else [*parts, "Result", fenced(shortened(result))]

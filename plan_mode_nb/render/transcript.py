@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from plan_mode_nb.plan.visible import visible_line
 from plan_mode_nb.agent.compaction import COMPACT
+from plan_mode_nb.plan.visible import visible_line
 from plan_mode_nb.render import compaction, facts
 from plan_mode_nb.render.cards import end_phrase, plan_card, plan_title, question_card
 from plan_mode_nb.render.facts import EventLike, mapping
@@ -60,8 +60,15 @@ def _message(data: Data, asked: dict[str, str]) -> str:
     if source.get("plugin") == COMPACT and source.get("compactionId"):
         return ""  # the line of its summary says it
     if source.get("kind") == "user":
-        return f"you: {_words(data)}"
+        return f"{asked.pop('speaker', 'you')}: {_words(data)}"
     return f"{source.get('plugin', 'plugin')}: {source.get('summary') or _words(data)}"
+
+
+def _descriptor(data: Data, asked: dict[str, str]) -> str:
+    """A child's own part begins: what is said to it is its task, and whoever says so is its parent."""
+    asked["speaker"] = "task"
+    label = f" “{data['label']}”" if isinstance(data.get("label"), str) else ""
+    return f"child agent ({data.get('provider')}){label}"
 
 
 def _assistant(data: Data, asked: dict[str, str]) -> str:
@@ -142,6 +149,7 @@ _LINES: dict[str, Callable[[Data, dict[str, str]], str]] = {
     "turn/end": _end,
     "user/message": _message,
     "assistant/message": _assistant,
+    "subagent/descriptor": _descriptor,
     "tool/call": _call,
     "tool/result": _result,
     "tool/code-dispatch-start": _inside_start,

@@ -22,6 +22,7 @@ from plan_mode_nb.render.cards import (
     todo_list,
     turn_summary,
 )
+from plan_mode_nb.render.child_view import ChildView, whose
 from plan_mode_nb.render.compaction import Compacting
 from plan_mode_nb.render.facts import EventLike, mapping
 from plan_mode_nb.render.html import Bundle
@@ -100,6 +101,27 @@ class TurnView:
         handle = _HANDLERS.get(event.type)
         if handle is not None and not self.ended:
             handle(self, mapping(event.data))
+
+    def feed_child(self, call_id: str, session: str, who: str, event: EventLike) -> None:
+        """Take the next event of a child. ``call_id``: the turn's own call that it works for; ``who``: its task in a few words."""
+        call = self._calls.get(call_id)
+        if call is None or self.ended:
+            return
+        call.child = call.child or ChildView()
+        if call.child.feed(session, who, event):
+            for key, entry in self._entries.items():
+                if key in self._calls and not entry.final:
+                    self._changed(key)
+        data = mapping(event.data)
+        match event.type:
+            case "question/asked":
+                request = str(data.get("requestId", ""))
+                asked = self._asked[request] = Asked(data, f"question:{request}", of=whose(who))
+                self._show(asked.slot, lambda: asked_card(asked, None, ended=self.ended))
+            case "approval/asked":
+                self._approval(data, of=whose(who), given=call.child.given(session, data.get("callId")))
+            case "question/answered" | "approval/decided":
+                _HANDLERS[event.type](self, data)
 
     def _step_start(self, data: Mapping[str, Any]) -> None:
         self._steps += 1
@@ -187,9 +209,9 @@ class TurnView:
     def _answer(self, data: Mapping[str, Any]) -> None:
         self._answered(str(data.get("requestId", "")), data)
 
-    def _approval(self, data: Mapping[str, Any]) -> None:
+    def _approval(self, data: Mapping[str, Any], of: str = "", given: str = "") -> None:
         slot = f"approval:{data.get('id')}"
-        asked = self._asked[slot] = Asked(data, slot)
+        asked = self._asked[slot] = Asked(data, slot, of=of, given=given)
         self._show(slot, lambda: asked_approval_card(asked, ended=self.ended))
 
     def _decision(self, data: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -147,7 +147,7 @@ class Journal:
         lock(self._appender.fileno())
 
     def _free_name(self, lines: Sequence[str]) -> Path:
-        stem = f"{_segment(self._header.id)}.{_segment(self._kernel)}"
+        stem = f"{segment(self._header.id)}.{segment(self._kernel)}"
         for count in range(1000):
             path = self._folder / (f"{stem}{SUFFIX}" if count == 0 else f"{stem}-{count}{SUFFIX}")
             if not os.path.lexists(path):
@@ -180,9 +180,14 @@ class JournalFile:
         return StoredSession(self.header, self.lines)
 
     @property
+    def answers_to(self) -> str | None:
+        """The agent whose session it is: the recorded one, else the main one; None for a child's."""
+        return self.agent or ("main" if self.header.origin is UNSET else None)
+
+    @property
     def document(self) -> Document:
-        """The same as a document, for merging. A session of no recorded agent is the main one's, unless it is a child."""
-        return one_session(self.session, agent=self.agent or ("main" if self.header.origin is UNSET else None))
+        """The same as a document, for merging."""
+        return one_session(self.session, agent=self.answers_to)
 
     def remove(self) -> bool:
         """Delete the file unless a running kernel writes it; whether it is gone."""
@@ -236,28 +241,6 @@ def journals(folder: Path, wanted: Callable[[str], bool] = lambda name: True) ->
     return found, problems
 
 
-def journals_for(folder: Path, *, notebook: str, kernels: Collection[str], sessions: Collection[str]) -> list[JournalFile]:
-    """The journals that belong to a notebook: those of the kernels mapped to it, and those that record its path and a session it names.
-
-    Only files whose names say that they may belong are read: a save must not read every conversation of this user.
-    """
-    here = os.path.realpath(notebook)
-    starts = tuple(f"{_segment(session)}." for session in sessions)
-    parts = [f".{_segment(kernel)}" for kernel in kernels]
-    return [
-        each
-        for each in journals(folder, lambda name: name.startswith(starts) or any(part in name for part in parts))[0]
-        if each.kernel in kernels or (each.header.id in sessions and each.notebook is not None and os.path.realpath(each.notebook) == here)
-    ]
-
-
-def journal_documents(runtime: str | Path, notebook: str | Path) -> list[Document]:
-    """One document for each journal under a Jupyter runtime folder that records this notebook's path."""
-    here = os.path.realpath(notebook)
-    found, _ = journals(Path(runtime) / FOLDER)
-    return [each.document for each in found if each.notebook is not None and os.path.realpath(each.notebook) == here]
-
-
 def _paths(folder: Path) -> Iterator[Path]:
     try:
         names = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(SUFFIX))
@@ -289,7 +272,7 @@ def _compact(row: dict[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
 
 
-def _segment(text: str) -> str:
+def segment(text: str) -> str:
     """An id as part of a file name; a long one is cut and told apart by its hash."""
     safe = re.sub(r"[^A-Za-z0-9._-]", lambda found: f"~{ord(found[0]):04X}", text)
     return safe if len(safe) <= _NAME_LENGTH else f"{safe[:60]}~{sha256(text.encode()).hexdigest()[:16]}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plan_mode_nb.document.document import Document, decoded_images
+from plan_mode_nb.document.document import Document, StoredSession, decoded_images
 from plan_mode_nb.exceptions import FormatError
 from plan_mode_nb.log.events import Header
 from plan_mode_nb.log.session import Session
@@ -18,11 +18,12 @@ from plan_mode_nb.store.notebook import load_document
 
 @dataclass(frozen=True)
 class Source:
-    """A session as text. ``problems``: one sentence for each part of the file that was left out."""
+    """A session as text. ``problems``: one sentence for each part of the file that was left out; ``others``: what lies beside it."""
 
     header: Header
     lines: Sequence[str]
     problems: list[str]
+    others: Sequence[StoredSession] = ()
 
 
 def open_any(path: Path, session: str | None = None) -> Source:
@@ -61,7 +62,8 @@ def _from_document(document: Document, name: str, session: str | None) -> Source
     wanted = session or document.agents.get("main") or (next(iter(document.sessions)) if len(document.sessions) == 1 else None)
     if wanted is not None and wanted in document.sessions:
         found = document.sessions[wanted]
-        return Source(found.header, list(found.lines), list(document.problems))
+        others = [each for id, each in document.sessions.items() if id != wanted]
+        return Source(found.header, list(found.lines), list(document.problems), others)
     if document.problems:
         raise FormatError(f"{name}: {'; '.join(document.problems)}")
     if not document.sessions:

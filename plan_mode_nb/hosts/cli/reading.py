@@ -23,6 +23,13 @@ def open_session(file: Path, session: str | None, folds: Sequence[Fold[Any, Any]
     Raises:
         StoreError, LogError: it cannot be read, holds no such session, or breaks a rule of the log.
     """
+    return _opened(file, session, folds)[0]
+
+
+def _opened(file: Path, session: str | None, folds: Sequence[Fold[Any, Any]] = ()) -> tuple[Session, list[tuple[str, str]]]:
+    """The session, and what it is to others of the file: whose child, and which are its children."""
+    from plan_mode_nb.render.lineage import child_line, descendants, is_child
+
     try:
         source = open_any(file, session)
         opened = Session(source.header, clock=_never, lines=source.lines, folds=folds)
@@ -30,7 +37,8 @@ def open_session(file: Path, session: str | None, folds: Sequence[Fold[Any, Any]
         raise error if file.name in str(error) else FormatError(f"{file.name}: {error}") from None
     for problem in source.problems:
         typer.echo(f"note: {problem}", err=True)
-    return opened
+    of = [("child of", str(opened.header.parent_session))] if is_child(opened.header) else []
+    return opened, [*of, *(("child", f"{each.header.id}  {child_line(each)}") for each in descendants(opened.id, source.others))]
 
 
 def fold_command(file: Path, *, as_json: bool, at: int | None, session: str | None) -> None:
@@ -41,7 +49,7 @@ def fold_command(file: Path, *, as_json: bool, at: int | None, session: str | No
     """
     from plan_mode_nb.folds.summary import SUMMARY, fold_summary, session_summary
 
-    opened = open_session(file, session, SUMMARY if at is None else ())
+    opened, related = _opened(file, session, SUMMARY if at is None else ())
     if at is not None and at >= len(opened):
         last = f"it ends at event {len(opened) - 1}; name that or an earlier one" if len(opened) else "it is empty; leave out --at"
         raise FormatError(f"{file.name} has no event {at}: {last}")
@@ -51,11 +59,11 @@ def fold_command(file: Path, *, as_json: bool, at: int | None, session: str | No
         utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
         typer.echo(json.dumps(summary, ensure_ascii=not utf8, indent=2))
     else:
-        typer.echo(readable(summary))
+        typer.echo(readable(summary, related))
 
 
-def readable(summary: dict[str, Any]) -> str:
-    """A fold's summary (see :func:`~plan_mode_nb.folds.summary.fold_summary`) as a few lines."""
+def readable(summary: dict[str, Any], related: Sequence[tuple[str, str]] = ()) -> str:
+    """A fold's summary (see :func:`~plan_mode_nb.folds.summary.fold_summary`) as a few lines. ``related``: further ones, each with its name."""
     from plan_mode_nb.plan.visible import visible_line
 
     plan, usage, header = summary["plan"], summary["usage"], summary["header"]
@@ -75,7 +83,7 @@ def readable(summary: dict[str, Any]) -> str:
         "sandbox": summary["sandbox_mode"] or "default",
         "tokens": f"{usage['uncachedInputTokens']:,} in, {usage['cacheReadTokens']:,} cached, {usage['outputTokens']:,} out",
     }
-    lines = [*facts.items(), *(("open review", review["title"]) for review in summary["open_reviews"])]
+    lines = [*facts.items(), *(("open review", review["title"]) for review in summary["open_reviews"]), *related]
     return "\n".join(f"{name:<12} {visible_line(str(value))}" for name, value in lines)
 
 
@@ -87,7 +95,10 @@ def log_command(file: Path, *, session: str | None) -> None:
     """
     from plan_mode_nb.render.transcript import timeline
 
-    typer.echo(timeline(open_session(file, session).events, clock=_local_time) or "nothing has happened yet")
+    opened, related = _opened(file, session)
+    typer.echo(timeline(opened.events, clock=_local_time) or "nothing has happened yet")
+    for name, value in related:
+        typer.echo(f"{name} {value}")
 
 
 def _turns(turns: list[dict[str, Any]]) -> str:

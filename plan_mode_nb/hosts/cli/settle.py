@@ -8,7 +8,8 @@ from pathlib import Path
 
 from plan_mode_nb.document.document import Document
 from plan_mode_nb.document.reconcile import holds, merge_documents, with_agents
-from plan_mode_nb.store.journal import JournalFile, journal_folder, journals_for
+from plan_mode_nb.store.belonging import journals_for
+from plan_mode_nb.store.journal import JournalFile, journal_folder
 from plan_mode_nb.store.journal import journals as found
 from plan_mode_nb.store.merging import merge_journals
 from plan_mode_nb.store.notebook import load_document, save_document

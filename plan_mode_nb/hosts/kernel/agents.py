@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from plan_mode_nb.agent.seams import random_id
 from plan_mode_nb.document.document import Document, StoredSession, decoded_images
 from plan_mode_nb.exceptions import CommandError, LogError
+from plan_mode_nb.hosts.kernel.children import Brood
 from plan_mode_nb.hosts.kernel.composition import Composition
 from plan_mode_nb.log.events import Header, SessionId
 from plan_mode_nb.log.session import Session, Sink
@@ -39,6 +40,8 @@ class Agents:
         self._names: dict[str, str] = {}
         self._chosen: dict[str, int] = {}
         self.by_name: dict[str, LoopAgent] = {}
+        self.children = Brood(composition, make_sink, lambda: [agent.session for agent in self.by_name.values()], unix_milliseconds)
+        self._orphan = composition.seams.delegation.provide(self.children)
         self.problems: list[str] = []
         self.restored: dict[str, int] = {}
         self.images: Mapping[str, bytes] = {}
@@ -107,8 +110,9 @@ class Agents:
 
     @property
     def sessions(self) -> dict[str, Session]:
-        """Live sessions by id."""
-        return {agent.session.id: agent.session for agent in self.by_name.values()}
+        """Live sessions by id, those of children after those of agents that have a name."""
+        named: dict[str, Session] = {agent.session.id: agent.session for agent in self.by_name.values()}
+        return named | self.children.sessions
 
     @property
     def names(self) -> dict[str, str]:
@@ -123,6 +127,7 @@ class Agents:
     def strip(self, sessions: Collection[str]) -> list[LoopAgent]:
         """These sessions were removed from the notebook for good: their agents begin new ones, which are returned."""
         self._stored = {id: stored for id, stored in self._stored.items() if id not in sessions}
+        self.children.drop(sessions)
         renewed = [self.start_new(name) for name, agent in list(self.by_name.items()) if agent.session.id in sessions]
         self._stored = {id: stored for id, stored in self._stored.items() if id not in sessions}
         return renewed
@@ -132,6 +137,16 @@ class Agents:
         """Every session that the notebook is known to hold, live ones included."""
         return list(dict.fromkeys([*self._stored, *self.sessions]))
 
+    def stored(self, id: str) -> StoredSession | None:
+        """A session of this notebook as it is now, live or not."""
+        live = self.sessions.get(id)
+        return self._stored.get(id) if live is None else StoredSession(live.header, live.lines)
+
+    @property
+    def all_stored(self) -> list[StoredSession]:
+        """All of them."""
+        return [found for id in self.stored_ids if (found := self.stored(id)) is not None]
+
     def document(self) -> Document:
         """What was found and what was let go since, as it was; live sessions are not in it unless they were found."""
         return Document(agents=dict(self._names), sessions=dict(self._stored))
@@ -140,6 +155,7 @@ class Agents:
         """Let go of all."""
         for name in list(self.by_name):
             self._release(name)
+        self._orphan()
 
     def _restore(self, name: str) -> Session | None:
         stored = self._stored.get(self._names.get(name, ""))
@@ -166,10 +182,13 @@ class Agents:
         session.sink = self._make_sink(name, session)
         agent = LoopAgent(name, session, composition.seams, composition.model, composition.loop_config, reopened=reopened)
         self.by_name[name] = agent
+        if reopened:
+            self.children.close_with(session, self._stored)
         return agent
 
     def _release(self, name: str) -> None:
         agent = self.by_name.pop(name, None)
         if agent is not None:
-            self._stored = {**self._stored, agent.session.id: StoredSession(agent.session.header, agent.session.lines)}
+            own = StoredSession(agent.session.header, agent.session.lines)
+            self._stored = {**self._stored, agent.session.id: own, **self.children.release(agent.session)}
             agent.dispose()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -158,15 +158,15 @@ class Carrier:
         """Whether the page holds everything; true where there is none that answers."""
         return (self.page is None and not self._one_way) or self._outbox.is_settled(self._host.sessions_to_carry(), self._host.images())
 
-    def in_output(self, name: str, session: Session, cell: str | None) -> dict[str, Any]:
-        """What the output of a turn that is over has to carry, by mime type: nothing where a page has the log.
+    def in_output(self, name: str, session: Session, cell: str | None, children: Iterable[Session] = ()) -> dict[str, Any]:
+        """What the output of a turn that is over has to carry, by mime type: nothing where a page has the log. ``children``: theirs too.
 
         A client that runs a notebook by itself may keep the log or not; it does not say.
         """
         if self.page is not None:
             return {}
         chosen = self._host.agent_choices().get(name, 0)
-        return self._pieces.take(name, session, cell, self._host.images(), chosen=chosen, runs_once=self._one_way)
+        return self._pieces.take(name, session, cell, self._host.images(), chosen=chosen, runs_once=self._one_way, children=children)
 
     def give_up(self) -> None:
         """The page did not answer: it is gone (closed, reloaded). A reloaded one says hello again."""

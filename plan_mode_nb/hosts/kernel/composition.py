@@ -50,7 +50,7 @@ class Composition:
         """
         agent = self.settings.agent
         recording = agent.model if agent.answers == "recording" else ""
-        frozen = (agent.instructions, agent.answers, agent.max_retries, agent.sandbox_network, agent.compact_at)
+        frozen = (agent.instructions, agent.answers, agent.max_retries, agent.sandbox_network, agent.compact_at, agent.max_child_depth)
         wanted = (self.settings.plan, recording, agent.code_mode, *frozen)
         if wanted == self._installed_for:
             return
@@ -67,6 +67,7 @@ class Composition:
             surroundings=around,
             retries=retries,
             compacted_at=agent.compact_at,
+            max_child_depth=agent.max_child_depth,
             sleep=self._sleep,
         )
         more = [in_programs(around)] if agent.code_mode else []

@@ -82,6 +82,7 @@ class PlanAgent(Strict):
     ).tag(config=True)
     request_timeout = Float(120.0, min=1, help="Seconds that a model may be silent before the request fails.").tag(config=True)
     max_retries = Int(2, min=0, max=10, help="How often a request that failed in passing is made again within its step.").tag(config=True)
+    max_child_depth = Int(3, min=0, max=10, help="How deep agents may hand tasks to child agents; 0: not at all.").tag(config=True)
     sandbox_network = Bool(False, help="Whether commands that the sandbox confines may use the network.").tag(config=True)
     code_mode = Bool(False, help="Whether the model may also call its tools from a Python program of its own, with run_code.").tag(
         config=True

@@ -16,7 +16,7 @@ from plan_mode_nb.agent.attachments import images_of
 from plan_mode_nb.agent.previews import Preview
 from plan_mode_nb.agent.questions import QuestionRequest
 from plan_mode_nb.folds.plan import PlanState
-from plan_mode_nb.hosts.arrivals import Arrivals
+from plan_mode_nb.hosts.arrivals import Arrivals, ChildEvent
 from plan_mode_nb.hosts.front_end import Recorded, RunningTurn, TurnEnd
 from plan_mode_nb.hosts.kernel import live_cards
 from plan_mode_nb.hosts.kernel.cards.acts import Act
@@ -70,6 +70,8 @@ class TurnDisplay:
         for arrived in self._arrivals.take():
             if isinstance(arrived, Preview):
                 self._preview(arrived)
+            elif isinstance(arrived, ChildEvent):
+                self._feed_child(arrived)
             else:
                 self._feed(arrived)
         # What is in the log already stands before what still streams.
@@ -94,7 +96,8 @@ class TurnDisplay:
     def ask(self, request: QuestionRequest, previous: str | None, on_act: OnAct) -> None:
         """Put a live card where the view shows the question."""
         self.flush()
-        key = request.call_id if request.call_id in self._outputs else f"question:{request.request_id}"
+        is_own = request.agent is self._agent and request.call_id in self._outputs
+        key = request.call_id if is_own else f"question:{request.request_id}"
         self._asked_at[request.request_id] = str(key)
         self._put_card(str(key), live_cards.question(request, previous, on_act))
 
@@ -109,11 +112,13 @@ class TurnDisplay:
         """Code of a call is about to run (None), runs, or has ended: repaint its card; at the end show what it displayed."""
         if self._controls is not None:
             self._controls.busy = recording is None or recording.status == "running"
-        if recording is None or call_id not in self._arguments:
+        # A child's calls have no card of their own, and their ids may be those of calls that have.
+        is_childs = self._arrivals.child is not None
+        if recording is None or (call_id not in self._arguments and not is_childs):
             return
-        slot = self._outputs.get(call_id)
-        name, arguments = self._arguments[call_id]
+        slot = None if is_childs else self._outputs.get(call_id)
         if slot is not None and recording.text:
+            name, arguments = self._arguments[call_id]
             slot.show(tool_card(name, arguments, [text_block(recording.text)], "running", self._title_of(name, arguments)))
         if recording.status != "running":
             for shown in recording.displays:
@@ -123,8 +128,8 @@ class TurnDisplay:
 
     def _carried(self) -> dict[str, Any]:
         """The log itself, invisible, where nothing else carries it."""
-        carrier = self._host.carrier
-        return {} if carrier is None else carrier.in_output(self._agent.name, self._agent.session, self._host.cell.reference.get("cell"))
+        carrier, session, cell = self._host.carrier, self._agent.session, self._host.cell.reference.get("cell")
+        return {} if carrier is None else carrier.in_output(self._agent.name, session, cell, self._host.agents.children.of(session))
 
     def _mark_dirty(self) -> None:
         if self._turn is not None:
@@ -150,6 +155,17 @@ class TurnDisplay:
                 self._retire(self._asked_at.get(data["requestId"], ""))
             case "approval/decided":
                 self._retire(f"approval:{data['id']}")
+
+    def _feed_child(self, arrived: ChildEvent) -> None:
+        self._view.feed_child(arrived.call, arrived.session, arrived.who, arrived.event)
+        data = arrived.event.data
+        match arrived.event.type:
+            case "question/answered":
+                self._retire(self._asked_at.get(data["requestId"], ""))
+            case "approval/decided":
+                self._retire(f"approval:{data['id']}")
+            case "step/end" if self._host.carrier is not None:
+                self._host.carrier.kick()
 
     def show_plan(self, state: PlanState) -> None:
         """Plan mode changed: the controls say so."""

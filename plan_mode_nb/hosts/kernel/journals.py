@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET
+
 from plan_mode_nb.hosts.kernel import sources
 from plan_mode_nb.log.session import Session, Sink
 from plan_mode_nb.store.journal import Journal, journal_folder
@@ -25,7 +27,7 @@ class Journals:
         return self._moved or sources.notebook_path(self._shell)
 
     def make(self, name: str, session: Session) -> Sink:
-        """The sink of a session: its journal in this kernel. ``name``: the agent whose session it is."""
+        """The sink of a session: its journal in this kernel. ``name``: the agent whose session it is; a child answers to none."""
         path = self.notebook
         notebook = None if path is None else str(path)
         journal = Journal(
@@ -35,7 +37,7 @@ class Journals:
             kernel=kernel_id(self._shell),
             notebook=notebook,
             pid=os.getpid(),
-            agent=name,
+            agent=name if session.header.origin is UNSET else None,
         )
         self._journals[session.id] = journal
         return journal

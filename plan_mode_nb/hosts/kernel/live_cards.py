@@ -12,6 +12,7 @@ from plan_mode_nb.agent.questions import Question, QuestionRequest
 from plan_mode_nb.folds.plan import REVIEW_INTENT, PlanState
 from plan_mode_nb.hosts.kernel.cards.acts import Act, CardKind
 from plan_mode_nb.render.cards import plan_title
+from plan_mode_nb.render.child_view import whose
 from plan_mode_nb.render.diff import plan_diff_html
 from plan_mode_nb.render.markdown import to_html
 
@@ -42,12 +43,15 @@ def question(request: QuestionRequest, previous: str | None, on_act: OnAct) -> C
             diff_html=changes,
             questions=asked,
         )
-    return _card("question", on_act=on_act, title=first.header or "Question", questions=asked)
+    title = first.header or "Question"
+    of = f" of {whose(request.agent.name)}" if request.agent.parent is not None else ""
+    return _card("question", on_act=on_act, title=f"{title}{of}", questions=asked)
 
 
 def approval(request: ApprovalRequest, on_act: OnAct) -> Card:
     """What would run, exactly, and why it needs the person."""
-    return _card("approval", on_act=on_act, tool=request.tool, preview=request.preview, reason=request.reason)
+    asks = f"{whose(request.agent.name)[0].upper()}{whose(request.agent.name)[1:]} asks: " if request.agent.parent is not None else ""
+    return _card("approval", on_act=on_act, tool=request.tool, preview=request.preview, reason=f"{asks}{request.reason}")
 
 
 def _card(kind: CardKind, **content: Any) -> Card:

@@ -13,7 +13,7 @@ from IPython.display import display
 from plan_mode_nb.agent.attachments import images_of
 from plan_mode_nb.agent.previews import Preview
 from plan_mode_nb.folds.plan import PlanState
-from plan_mode_nb.hosts.arrivals import Arrivals
+from plan_mode_nb.hosts.arrivals import Arrivals, ChildEvent
 from plan_mode_nb.hosts.front_end import Recorded, RunningTurn, TurnEnd
 from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.render.cards import FIGURE
@@ -44,7 +44,9 @@ class ReplayedDisplay:
     def flush(self) -> None:
         """Take in what arrived; nothing is shown yet."""
         for arrived in self._arrivals.take():
-            if not isinstance(arrived, Preview):
+            if isinstance(arrived, ChildEvent):
+                self._view.feed_child(arrived.call, arrived.session, arrived.who, arrived.event)
+            elif not isinstance(arrived, Preview):
                 self._view.feed(arrived)
 
     def close(self, reason: TurnEnd) -> None:

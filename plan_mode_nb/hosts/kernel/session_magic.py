@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from plan_mode_nb.exceptions import CommandError
 from plan_mode_nb.folds.plan import APPROVED_PLAN
+from plan_mode_nb.render.lineage import child_line, descendants, is_child
 
 if TYPE_CHECKING:
     from plan_mode_nb.hosts.kernel.host import KernelHost
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 SESSION_HELP = """The notebook's conversation.
 
   %session                 status
-  %session log             a readable timeline
+  %session log [ID]        a readable timeline, also of a child agent's session
   %session compact [WORDS] replace the older part of the conversation, for the model, by a summary that it writes; WORDS say
                            what to heed. The log keeps everything: %session fork SEQ goes back to before it
   %session new             start a new session; the old one stays in the notebook
@@ -70,10 +71,17 @@ def _none(words: list[str], name: str) -> None:
 
 
 def _log(host: KernelHost, words: list[str]) -> str:
-    _none(words, "log")
+    if len(words) > 1:
+        raise CommandError("%session log takes nothing more, or the id of a session of this notebook")
+    from plan_mode_nb.log.codec import decode_all
     from plan_mode_nb.render.transcript import timeline
 
-    return timeline(host.agent().session.events) or "nothing has happened yet"
+    main = host.agent().session.id
+    stored = host.agents.stored(words[0] if words else main)
+    if stored is None:
+        raise CommandError(f"this notebook has no session {words[0]!r}; %session lists those that it has")
+    children = [f"child {child.header.id}  {child_line(child)}" for child in descendants(stored.header.id, host.agents.all_stored)]
+    return "\n".join([timeline(decode_all(list(stored.lines))) or "nothing has happened yet", *children])
 
 
 def _new(host: KernelHost, words: list[str]) -> str:
@@ -105,6 +113,9 @@ def _use(host: KernelHost, words: list[str]) -> str:
     if host.led.is_replaying:
         return REPLAYED
     host.agent()
+    found = host.agents.stored(id)
+    if found is not None and is_child(found.header):
+        raise CommandError(f"session {id} is a child's, which ended with its task; %session log {id} shows it")
     agent = host.on_agent(lambda: host.agents.use("main", id))
     host.watch(agent)
     return f"Going on with session {id}."

@@ -15,6 +15,7 @@ from plan_mode_nb.folds.tokens import MEASURE, Measure
 from plan_mode_nb.folds.turns import TURNS
 from plan_mode_nb.folds.usage import USAGE, Usage
 from plan_mode_nb.models.prices import price_of
+from plan_mode_nb.render.lineage import child_line, descendants, is_child
 
 if TYPE_CHECKING:
     from plan_mode_nb.hosts.kernel.host import KernelHost
@@ -41,7 +42,9 @@ def status(host: KernelHost) -> str:
         f"sandbox      {mode or 'workspace-write'} ({_enforced(host)})",
         f"approval     {policy or 'ask'}",
     ]
-    others = [id for id in host.agents.stored_ids if id != session.id]
+    kept = host.agents.all_stored
+    lines += [f"child        {child.header.id}  {child_line(child)}" for child in descendants(session.id, kept)]
+    others = [each.header.id for each in kept if each.header.id != session.id and not is_child(each.header)]
     if others:
         lines.append(f"also here    {', '.join(others)}")
     return "\n".join(lines)

@@ -18,7 +18,8 @@ from plan_mode_nb.document.chunks import KEY, is_ours, read_metadata
 from plan_mode_nb.document.reconcile import holds
 from plan_mode_nb.exceptions import PlanModeError
 from plan_mode_nb.hosts.server.saved import Saved, reconciled
-from plan_mode_nb.store.journal import JournalFile, journal_folder, journals_for, read_journal
+from plan_mode_nb.store.belonging import journals_for
+from plan_mode_nb.store.journal import JournalFile, journal_folder, read_journal
 
 _MARK = f'"{KEY}'.encode()
 

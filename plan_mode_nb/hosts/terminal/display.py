@@ -7,13 +7,15 @@ from typing import Final, final
 
 from plan_mode_nb.agent.previews import Preview
 from plan_mode_nb.folds.plan import PlanState
-from plan_mode_nb.hosts.arrivals import Arrivals
+from plan_mode_nb.hosts.arrivals import Arrivals, ChildEvent
 from plan_mode_nb.hosts.front_end import Recorded, RunningTurn, TurnEnd
 from plan_mode_nb.hosts.terminal.growing import Growing, Write
 from plan_mode_nb.hosts.terminal.people import TerminalPeople
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.loop.agent import LoopAgent
+from plan_mode_nb.plan.visible import visible_line
 from plan_mode_nb.render import facts
+from plan_mode_nb.render.child_view import ChildView
 from plan_mode_nb.render.transcript import Sayings
 from plan_mode_nb.render.turn_view import SUMMARY, TurnView
 
@@ -38,6 +40,7 @@ class TextDisplay:
         self._streamed: dict[int, Growing] = {}
         self._output: tuple[str, Growing] = ("", Growing(write))
         self._shown_calls: set[str] = set()
+        self._children: dict[str, ChildView] = {}
         self._turn: RunningTurn | None = None
 
     # -- CellView
@@ -53,6 +56,8 @@ class TextDisplay:
         for arrived in self._arrivals.take():
             if isinstance(arrived, Preview):
                 self._preview(arrived)
+            elif isinstance(arrived, ChildEvent):
+                self._child(arrived)
             else:
                 self._event(arrived)
 
@@ -71,6 +76,8 @@ class TextDisplay:
         """What code prints and displays is printed as it comes."""
         if recording is None:
             return
+        child = self._arrivals.child
+        call_id = call_id if child is None else f"{child.child.session.id}:{call_id}"
         if self._output[0] != call_id:
             self._output = (call_id, Growing(self._write))
         if not recording.text.startswith(self._output[1].text):  # cleared, or shortened
@@ -124,6 +131,13 @@ class TextDisplay:
                 self._line(said)
         else:
             self._sayings.of(event)
+
+    def _child(self, arrived: ChildEvent) -> None:
+        """One line for each thing worth one, under the child's name."""
+        said = self._children.setdefault(arrived.call, ChildView()).feed(arrived.session, arrived.who, arrived.event)
+        if said:
+            self._end_stream()
+            self._line(f"[{visible_line(arrived.who)}] {said}")
 
     def _message(self, data: object) -> None:
         """It is in the log: print what did not stream of it, or all where something else streamed."""

@@ -1,7 +1,7 @@
 """Where a terminal keeps its log: the file that ``PlanAgent.log_file`` names, and its siblings.
 
-``chat.jsonl`` holds the main agent's present session, ``chat.NAME.jsonl`` that of another agent, ``chat.ID.jsonl`` a session that another
-took the place of. Nothing is ever written over but a file that holds the beginning of the same log.
+``chat.jsonl`` holds the main agent's present session, ``chat.NAME.jsonl`` that of another agent, ``chat.ID.jsonl`` a child's, or one that
+another took the place of. Nothing is ever written over but a file that holds the beginning of the same log.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from glob import escape
 from pathlib import Path
 from typing import final
 from urllib.parse import quote
+
+from msgspec import UNSET
 
 from plan_mode_nb.document.document import Document, StoredSession
 from plan_mode_nb.exceptions import PlanModeError, StoreError
@@ -61,7 +63,8 @@ class LogFiles:
         """
         if self._base is None:
             return None
-        path, aside = self._path(name), self._path(_in_a_name(session.id))
+        aside = self._path(_in_a_name(session.id))
+        path = self._path(name) if session.header.origin is UNSET else aside
         self._make_room(path, session.id)
         if aside.exists() and not path.exists():
             self._release(aside)

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from typing import final
 
+from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.approval import ApprovalRequest, Decided
 from plan_mode_nb.agent.questions import Answer, Question, QuestionRequest, Reply
 from plan_mode_nb.folds.plan import REVIEW_INTENT
@@ -17,6 +18,7 @@ from plan_mode_nb.hosts.terminal.growing import Write
 from plan_mode_nb.hosts.terminal.keyboard import Keyboard
 from plan_mode_nb.plan.visible import visible, visible_line
 from plan_mode_nb.render.cards import plan_title
+from plan_mode_nb.render.child_view import whose
 from plan_mode_nb.render.diff import plan_diff_text
 
 AGAIN = "Say `%agent present it again` when ready."
@@ -38,6 +40,8 @@ class Prompts:
     def ask(self, request: QuestionRequest, previous: str | None) -> Reply:
         """Put the questions, one after the other. ``previous``: the plan submitted before this one, where this is a review."""
         try:
+            if request.agent.parent is not None:
+                self._say(rule(f"{whose(request.agent.name)} asks", self._width()))
             answers = [self._answer(question, previous) for question in request.questions]
         except EOFError:
             return Reply("dismissed")
@@ -47,7 +51,7 @@ class Prompts:
 
     def approve(self, request: ApprovalRequest) -> Decided:
         """Show what would run, and why it asks."""
-        self._say(rule(f"Approval: {visible_line(request.tool)}", self._width()))
+        self._say(rule(f"Approval: {visible_line(request.tool)}{_of(request.agent)}", self._width()))
         self._say(framed(request.preview, self._width()))
         self._say(rule("", self._width()))
         self._say(visible_line(request.reason))
@@ -116,6 +120,11 @@ class Prompts:
 
     def _say(self, text: str) -> None:
         self._write(f"{text}\n")
+
+
+def _of(agent: Agent) -> str:
+    """Which child asks; "" for the agent that the person speaks to."""
+    return f" for {whose(agent.name)}" if agent.parent is not None else ""
 
 
 def _either(keys: list[str]) -> str:

@@ -17,7 +17,8 @@ import pytest
 
 from plan_mode_nb.exceptions import FormatError, StoreError
 from plan_mode_nb.log.session import Session
-from plan_mode_nb.store.journal import Journal, journal_documents, journal_folder, journals, journals_for, prepare_folder, read_journal
+from plan_mode_nb.store.belonging import journal_documents, journals_for
+from plan_mode_nb.store.journal import Journal, journal_folder, journals, prepare_folder, read_journal
 from plan_mode_nb.testing.logs import new_session, plan_mode, turn_end, turn_start, user
 
 
