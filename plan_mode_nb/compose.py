@@ -30,6 +30,7 @@ from plan_mode_nb.features.code_mode import tool as run_code
 from plan_mode_nb.features.sandbox import backends
 from plan_mode_nb.features.tools import bash, change, files, kernel
 from plan_mode_nb.features.tools.cap import spill_into
+from plan_mode_nb.features.tools.closed import Closed
 
 INSTRUCTIONS = "agent:instructions"
 INSTRUCTIONS_ORDER = 0
@@ -86,7 +87,7 @@ def notebook(
         Plugin("instructions", lambda seams: seams.sections.register(INSTRUCTIONS, INSTRUCTIONS_ORDER, lambda context: instructions)),
         Plugin("python", lambda seams: kernel.install(seams, shell, spill, scratch_program=surroundings.scratch)),
         Plugin("bash", lambda seams: bash.install(seams, spill)),
-        Plugin("files", lambda seams: files.install(seams, root, spill)),
+        Plugin("files", lambda seams: files.install(seams, root, spill, closed=_closed(root, surroundings))),
         Plugin("changes", lambda seams: change.install(seams, root)),
         Plugin("todo", todo.install),
         Plugin("questions", ask_user.install),
@@ -106,6 +107,12 @@ def in_programs(around: Surroundings) -> Plugin:
     """One more plugin for those who want it: the tools of a composition as functions of one program."""
     spill = None if around.results is None else spill_into(around.results)
     return Plugin("code mode", lambda seams: run_code.install(seams, spill))
+
+
+def _closed(root: Path, surroundings: Surroundings) -> Closed:
+    """What the kernel's own process reads for nobody. A workspace that lies in such a folder is open all the same."""
+    opened = (str(root.absolute()), *(() if surroundings.results is None else (str(surroundings.results),)))
+    return Closed(tuple(str(folder) for folder in surroundings.hidden), opened)
 
 
 def _grounds(root: Path, surroundings: Surroundings) -> sandbox.Grounds:

@@ -60,7 +60,7 @@ def python_tool(seams: Seams, shell: Shell, scratch: Scratch, results: Results) 
             raise ToolError("the code is empty; send the Python to run", code="BAD_ARGUMENTS")
         match where:
             case "kernel":
-                if variables is not None or timeout is not None:
+                if variables or timeout is not None:
                     raise ToolError(_ONLY_SCRATCH, code="BAD_ARGUMENTS")
                 await seams.permissions.require(call, code)
                 return _handed(Outcome(_result(await shell.run(code, call_id=call.call_id), results, seams.attachments)))

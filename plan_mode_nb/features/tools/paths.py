@@ -9,13 +9,15 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from plan_mode_nb.agent.tools import ToolError
+from plan_mode_nb.features.tools.closed import NOTHING, Closed
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """``root``: the absolute folder that relative paths start from. Reading elsewhere is allowed."""
+    """``root``: the absolute folder that relative paths start from. Reading elsewhere is allowed, but for what is ``closed``."""
 
     root: Path
+    closed: Closed = NOTHING
 
     def find(self, path: str) -> Path:
         """The absolute path that the model means. Need not exist.
@@ -39,6 +41,15 @@ class Workspace:
         inside = plain == root or plain.startswith(root.rstrip(os.sep) + os.sep)
         text = os.path.relpath(plain, root) if inside else plain
         return os.fsencode(text.replace(os.sep, "/")).decode("utf-8", "backslashreplace")
+
+
+def refused(shown: str) -> ToolError:
+    """What is closed is not read, whatever the sandbox mode is."""
+    return ToolError(
+        f"{shown} was not read: it belongs to what Jupyter keeps to itself, such as the keys of running kernels; ask the user for what you "
+        "need of it",
+        code="CLOSED",
+    )
 
 
 def unreadable(shown: str, path: Path, error: OSError) -> ToolError:

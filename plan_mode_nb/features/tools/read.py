@@ -17,8 +17,9 @@ from plan_mode_nb.agent.signature import tool_from
 from plan_mode_nb.agent.tools import Tool, ToolError, ToolResult, text_result
 from plan_mode_nb.features.tools import notebook_text
 from plan_mode_nb.features.tools.cap import Results
+from plan_mode_nb.features.tools.closed import NOTHING, Closed
 from plan_mode_nb.features.tools.contents import HEAD, NOTEBOOK_SUFFIX, Binary, Text, kind_of
-from plan_mode_nb.features.tools.paths import Workspace, unreadable
+from plan_mode_nb.features.tools.paths import Workspace, refused, unreadable
 from plan_mode_nb.features.tools.work import Budget, in_thread
 from plan_mode_nb.log.messages import text_block
 
@@ -76,7 +77,7 @@ def read_tool(workspace: Workspace, results: Results, attachments: MutableMappin
         shown, part = workspace.show(file), Part(offset, limit, results.limit)
 
         def work(budget: Budget) -> tuple[Found, int]:
-            return load(file, shown, part, budget)
+            return load(file, shown, part, budget, workspace.closed)
 
         found, size = await in_thread(work)
         match found:
@@ -90,14 +91,18 @@ def read_tool(workspace: Workspace, results: Results, attachments: MutableMappin
     return tool_from(read, name=READ)
 
 
-def load(file: Path, shown: str, part: Part, budget: Budget) -> tuple[Found, int]:
+def load(file: Path, shown: str, part: Part, budget: Budget, closed: Closed = NOTHING) -> tuple[Found, int]:
     """What the file holds, as far as ``part`` asks, and its size in bytes. Runs in a thread.
 
     Raises:
-        ToolError: it does not exist, is no regular file, may not be read, or takes too long.
+        ToolError: it is closed, does not exist, is no regular file, may not be read, or takes too long.
     """
+    if closed.keeps(str(file)):
+        raise refused(shown)
     try:
         with open(file, "rb", opener=_without_waiting) as opened:
+            if closed.keeps_open_file(opened.fileno(), str(file)):
+                raise refused(shown)
             status = os.fstat(opened.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise ToolError(f"{shown} is {_what(status.st_mode)}", code="NOT_A_FILE")

@@ -19,7 +19,7 @@ import msgspec
 from plan_mode_nb.agent.signature import tool_from
 from plan_mode_nb.agent.tools import Tool, ToolError
 from plan_mode_nb.features.tools.cap import Results
-from plan_mode_nb.features.tools.paths import Workspace, unreadable
+from plan_mode_nb.features.tools.paths import Workspace, refused, unreadable
 from plan_mode_nb.features.tools.search_worker import MAX_BYTES, Request
 from plan_mode_nb.features.tools.walk import GlobError, GlobPattern, Walk
 from plan_mode_nb.features.tools.work import Budget, in_thread
@@ -46,12 +46,14 @@ def glob_tool(workspace: Workspace, results: Results) -> Tool:
 
         ``**`` stands for any number of folders. Version control, caches, node_modules and virtual environments are left out.
         """
-        start, wanted = workspace.find(path), _pattern(pattern)
+        start, wanted, closed = workspace.find(path), _pattern(pattern), workspace.closed
         shown = workspace.show(start)
 
         def work(budget: Budget) -> tuple[list[str], bool, int]:
-            _check_folder(start, shown)
-            walk = Walk(str(start), spent=lambda: budget.spent, descend=wanted.may_hold)
+            _check_folder(workspace, start, shown)
+            walk = Walk(
+                str(start), spent=lambda: budget.spent, descend=wanted.may_hold, enter=lambda folder: not closed.keeps_folder(folder)
+            )
             found = [
                 workspace.show(Path(entry.path)) + "/" * entry.is_folder
                 for entry in walk
@@ -89,9 +91,17 @@ def grep_tool(workspace: Workspace, results: Results) -> Tool:
         shown = workspace.show(start)
         below = _below(glob)
         request = Request(
-            pattern=pattern, ignore_case=ignore_case, context=context, start=str(start), glob=below, hits=MAX_HITS, seconds=SEARCH_SECONDS
+            pattern=pattern,
+            ignore_case=ignore_case,
+            context=context,
+            start=str(start),
+            glob=below,
+            hits=MAX_HITS,
+            seconds=SEARCH_SECONDS,
+            closed=list(workspace.closed.folders),
+            opened=list(workspace.closed.opened),
         )
-        await in_thread(lambda budget: _check_readable(start, shown))
+        await in_thread(lambda budget: _check_readable(workspace, start, shown))
         return _report(await _search(request), workspace, start, request, results)
 
     return tool_from(grep, name=GREP)
@@ -113,19 +123,21 @@ def _below(glob: str | None) -> str | None:
     return anywhere
 
 
-def _check_folder(start: Path, shown: str) -> None:
-    if not stat.S_ISDIR(_mode(start, shown)):
+def _check_folder(workspace: Workspace, start: Path, shown: str) -> None:
+    if not stat.S_ISDIR(_mode(workspace, start, shown)):
         raise ToolError(f"{shown} is no folder; send the folder as path, or read the file", code="NOT_A_FOLDER")
 
 
-def _check_readable(start: Path, shown: str) -> None:
+def _check_readable(workspace: Workspace, start: Path, shown: str) -> None:
     """A folder or a regular file; opening a pipe would wait for ever."""
-    mode = _mode(start, shown)
+    mode = _mode(workspace, start, shown)
     if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
         raise ToolError(f"{shown} is a pipe, device or socket; search a folder or a regular file", code="NOT_A_FILE")
 
 
-def _mode(start: Path, shown: str) -> int:
+def _mode(workspace: Workspace, start: Path, shown: str) -> int:
+    if workspace.closed.keeps(str(start)):
+        raise refused(shown)
     try:
         return os.stat(start).st_mode
     except OSError as error:

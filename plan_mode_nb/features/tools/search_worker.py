@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypedDict
 
+from plan_mode_nb.features.tools.closed import Closed
 from plan_mode_nb.features.tools.contents import HEAD, NOTEBOOK_SUFFIX, Binary, kind_of, split_lines
 from plan_mode_nb.features.tools.notebook_text import notebook_text
 from plan_mode_nb.features.tools.walk import GlobPattern, Parts, Walk
@@ -28,7 +29,10 @@ Group = list[list[Any]]
 
 
 class Request(TypedDict):
-    """``start``: absolute path of a folder or file; ``glob``: null or a pattern of paths below it; ``hits``: where to stop."""
+    """``start``: absolute path of a folder or file; ``glob``: null or a pattern of paths below it; ``hits``: where to stop.
+
+    ``closed``, ``opened``: as in :class:`Closed`.
+    """
 
     pattern: str
     ignore_case: bool
@@ -37,6 +41,8 @@ class Request(TypedDict):
     glob: str | None
     hits: int
     seconds: float
+    closed: list[str]
+    opened: list[str]
 
 
 class End(TypedDict):
@@ -58,6 +64,7 @@ class Search:
         self._emit = emit
         self._deadline = time.monotonic() + request["seconds"]
         self._left = request["hits"]
+        self._closed = Closed(tuple(request["closed"]), tuple(request["opened"]))
         self.end = End(binary=0, large=0, unreadable=0, full=False, late=False)
 
     def run(self) -> None:
@@ -66,8 +73,10 @@ class Search:
         if os.path.isfile(start):
             self._file((), start)
             return
+        start = os.path.realpath(start)
         glob = GlobPattern(self._request["glob"]) if self._request["glob"] else None
-        walk = Walk(start, spent=self._spent, descend=glob.may_hold if glob else lambda parts: True)
+        descend = glob.may_hold if glob else lambda parts: True
+        walk = Walk(start, spent=self._spent, descend=descend, enter=lambda folder: not self._closed.keeps_folder(folder))
         for entry in walk:
             if entry.is_file and (glob is None or glob.matches(entry.parts)):
                 self._file(entry.parts, entry.path)
@@ -92,6 +101,8 @@ class Search:
                 self.end["large"] += 1
                 return None
             with open(path, "rb") as file:
+                if self._closed.keeps_open_file(file.fileno(), path):
+                    return None
                 data = file.read(MAX_BYTES)
         except OSError:
             self.end["unreadable"] += 1

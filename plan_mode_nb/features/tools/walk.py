@@ -105,11 +105,21 @@ class Walk:
     ``complete``.
     """
 
-    def __init__(self, start: str, *, spent: Callable[[], bool], descend: Callable[[Parts], bool] = lambda parts: True) -> None:
-        """``spent``: asked at each entry, True ends the walk. ``descend``: whether to enter a folder."""
+    def __init__(
+        self,
+        start: str,
+        *,
+        spent: Callable[[], bool],
+        descend: Callable[[Parts], bool] = lambda parts: True,
+        enter: Callable[[str], bool] = lambda path: True,
+    ) -> None:
+        """``spent``: asked at each entry, True ends the walk. ``descend``, ``enter``: whether to enter a folder, by its names from the
+        start and by its path.
+        """
         self._start = start
         self._spent = spent
         self._descend = descend
+        self._enter = enter
         self.unreadable = 0
         self.complete = True
 
@@ -126,7 +136,7 @@ class Walk:
                 self.complete = False
                 return
             yield entry
-            if entry.is_folder and entry.parts[-1] not in SKIPPED and self._descend(entry.parts):
+            if entry.is_folder and entry.parts[-1] not in SKIPPED and self._descend(entry.parts) and self._enter(entry.path):
                 stack.append(iter(self._listed(entry.path, entry.parts)))
 
     def _listed(self, folder: str, parts: Parts) -> list[Entry]:

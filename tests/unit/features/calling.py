@@ -12,17 +12,20 @@ from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.agent.tools import ToolCall, ToolResult
 from plan_mode_nb.features.tools import files
 from plan_mode_nb.features.tools.cap import Spill
+from plan_mode_nb.features.tools.closed import NOTHING, Closed
 
 
 class Files:
     """The file tools over one folder."""
 
-    def __init__(self, root: Path, *, spill: Spill | None = None, redact: Callable[[str], str] | None = None) -> None:
+    def __init__(
+        self, root: Path, *, spill: Spill | None = None, redact: Callable[[str], str] | None = None, closed: Closed = NOTHING
+    ) -> None:
         self.seams = Seams.create()
         self.root = root
         if redact is not None:
             self.seams.redactions.register("test", redact)
-        files.install(self.seams, root, spill)
+        files.install(self.seams, root, spill, closed=closed)
 
     async def call(self, name: str, **arguments: Any) -> ToolResult:
         """The result of one call."""

@@ -15,6 +15,7 @@ from calling import Files
 from small_images import gif, jpeg, png, webp
 
 from plan_mode_nb.features.tools import read as reading
+from plan_mode_nb.features.tools.closed import Closed
 from plan_mode_nb.features.tools.work import Budget
 
 
@@ -324,7 +325,7 @@ def test_the_loop_stays_free_while_a_file_is_read(tmp_path: Path, monkeypatch: p
     """The work is another thread's; when the call is cancelled its budget is spent."""
     begun, budgets = threading.Event(), []
 
-    def slow(file: Path, shown: str, part: reading.Part, budget: Budget) -> tuple[reading.Found, int]:
+    def slow(file: Path, shown: str, part: reading.Part, budget: Budget, closed: Closed) -> tuple[reading.Found, int]:
         budgets.append(budget)
         begun.set()
         while not budget.spent:
