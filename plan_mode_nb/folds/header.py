@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from plan_mode_nb.log.events import Event
 
@@ -21,8 +22,7 @@ def canonical(header: RequestHeader) -> RequestHeader:
     return kept
 
 
-@dataclass(frozen=True, slots=True)
-class _Last:
+class _Last(msgspec.Struct, frozen=True):
     seq: int | None = None
     header: RequestHeader | None = None
 
@@ -36,7 +36,7 @@ class _HeaderFold:
 
     def step(self, state: _Last, event: Event) -> _Last:
         """The last header wins."""
-        return _Last(event.seq, canonical(event.data["header"]))
+        return _Last(event.seq, event.data["header"])
 
 
 class HeaderFold(_HeaderFold):
@@ -44,7 +44,7 @@ class HeaderFold(_HeaderFold):
 
     def value(self, state: _Last) -> RequestHeader | None:
         """The header."""
-        return state.header
+        return None if state.header is None else canonical(state.header)
 
 
 class HeaderSeqFold(_HeaderFold):

@@ -84,21 +84,26 @@ def decode_all(lines: Iterable[str]) -> list[Event]:
 
 
 def decode_batch(text: bytes, count: int) -> list[Event] | None:
-    """The events of ``count`` lines in one call; None where one of them needs a closer look, by :func:`decode`."""
+    """The events of ``count`` rows in one call; None where one of them needs a closer look, by :func:`decode`.
+
+    Each row is one JSON value, or is found out not to be: the parser lets a value run over a newline and two stand on one line.
+    """
     events = decode_rows(_decode_lines, text, count)
     return events if events is not None and all(map(_is_plain, events)) else None
 
 
 def decode_rows(parse: Callable[[bytes], list[T]], text: bytes, count: int) -> list[T] | None:
-    """What a decoder's ``decode_lines`` makes of ``count`` lines, one value a line; None where it refuses one of them."""
-    # The parser lets a value run over a newline and two stand on one line. No JSON value goes on with `{` after `}`: this excludes both.
-    if not (text[:1] == b"{" and text[-1:] == b"}" and text.count(b"\n") == text.count(b"}\n{") == count - 1):
-        return None
+    """What a decoder's ``decode_lines`` makes of ``count`` rows (see :func:`decode_batch`); None where it refuses one of them."""
     try:
         values = parse(text)
     except _FAULTS:
         return None
     return values if len(values) == count else None
+
+
+def are_lines(lines: Sequence[str]) -> bool:
+    """Whether each, if it parses among the others, is one object and no more: no JSON value goes on with ``{`` after ``}``."""
+    return {line[:1] for line in lines} == {"{"} and {line[-1:] for line in lines} == {"}"} and "\n" not in "".join(lines)
 
 
 def encode_batch(events: Sequence[Event]) -> bytes | None:
@@ -112,7 +117,7 @@ def encode_batch(events: Sequence[Event]) -> bytes | None:
 def _is_plain(event: Event) -> bool:
     """Whether nothing about an event needs a closer look at its line (see :func:`decode`)."""
     is_small = 0 <= event.seq <= SAFE_INTEGER and -SAFE_INTEGER <= event.time <= SAFE_INTEGER
-    return is_small and event.ignorable is not False and not isinstance(event.surface_op, Replace)
+    return is_small and event.ignorable is not False and type(event.surface_op) is not Replace
 
 
 def stage(draft: Draft, seq: int, time: int) -> tuple[Event, str]:

@@ -58,6 +58,9 @@ class _Finish(_Exact, tag_field="type", tag="finish"):
     reason: Any
 
 
+_REPORTS: Final = frozenset({_Usage, _Finish})
+
+
 class _Data(_Exact):
     turn: _Integer
     step: _Integer
@@ -74,7 +77,7 @@ _decode_lines = msgspec.json.Decoder(_Chunk).decode_lines
 
 
 def read_deltas(text: bytes, seqs: Sequence[int]) -> list[int] | None:
-    """Check lines that begin as :data:`BEGINNING` says. ``seqs``: the seq that each must have.
+    """Check rows that begin as :data:`BEGINNING` says, each a line. ``seqs``: the seq that each must have.
 
     Returns the seqs of those that report on the answer instead of being a piece of it, which folds do read; None where a line needs a
     closer look.
@@ -82,4 +85,4 @@ def read_deltas(text: bytes, seqs: Sequence[int]) -> list[int] | None:
     chunks = decode_rows(_decode_lines, text, len(seqs))
     if chunks is None or [chunk.seq for chunk in chunks] != seqs:
         return None
-    return [chunk.seq for chunk in chunks if isinstance(chunk.data.chunk, (_Usage, _Finish))]
+    return [chunk.seq for chunk in chunks if type(chunk.data.chunk) in _REPORTS]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from plan_mode_nb.exceptions import FormatError
-from plan_mode_nb.log.codec import decode, decode_batch
+from plan_mode_nb.log.codec import are_lines, decode, decode_batch
 from plan_mode_nb.log.deltas import BEGINNING, read_deltas
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.packed import Run, read_run
@@ -41,18 +41,18 @@ class Listed:
     """Rows that somebody holds as a list of lines; they are shared, not copied."""
 
     def __init__(self, lines: Sequence[str]) -> None:
-        self._lines = lines if isinstance(lines, (list, tuple)) else list(lines)
+        self.lines = lines if isinstance(lines, (list, tuple)) else list(lines)
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self.lines)
 
     def __getitem__(self, place: int, /) -> str:
-        return self._lines[place]
+        return self.lines[place]
 
     def joined(self, places: Sequence[int]) -> bytes:
         """These rows, a newline between each two."""
         # Half a surrogate pair is no UTF-8: the strict parser refuses it, and the line is looked at by itself.
-        return "\n".join(map(self._lines.__getitem__, places)).encode("utf-8", "surrogatepass")
+        return "\n".join(map(self.lines.__getitem__, places)).encode("utf-8", "surrogatepass")
 
 
 class Buffer:
@@ -201,10 +201,13 @@ def load_lines(lines: Sequence[str], visit: Callable[[Event], None]) -> Loaded:
 
 def _load_together(rows: Listed, places: range, visit: Callable[[Event], None]) -> list[str] | None:
     """The rows' kinds; None, and nothing visited, where one of them needs a closer look."""
+    lines = rows.lines[places.start : places.stop]
+    if not are_lines(lines):
+        return None
     streamed: list[int] = []
     others: list[int] = []
-    for place in places:
-        (streamed if rows[place].startswith(BEGINNING) else others).append(place)
+    for place, line in enumerate(lines, places.start):
+        (streamed if line.startswith(BEGINNING) else others).append(place)
     read = read_deltas(rows.joined(streamed), streamed) if streamed else []
     others = sorted([*others, *(streamed if read is None else read)])
     events = decode_batch(rows.joined(others), len(others)) if others else []

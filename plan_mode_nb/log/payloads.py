@@ -43,13 +43,10 @@ def _boolean(data: dict[str, Any], *keys: str) -> None:
             raise _Wrong(f"`{key}` must be true or false, not {quoted(data.get(key))}")
 
 
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= SAFE_INTEGER
-
-
 def _integer(data: dict[str, Any], *keys: str) -> None:
     for key in keys:
-        if not _is_integer(data.get(key)):
+        value = data.get(key)
+        if type(value) is not int or not -SAFE_INTEGER <= value <= SAFE_INTEGER:  # a bool is none
             raise _Wrong(f"`{key}` must be a safe integer")
 
 
@@ -75,8 +72,9 @@ def _list(data: dict[str, Any], key: str) -> list[Any]:
 
 def _blocks(message: dict[str, Any]) -> list[Any]:
     blocks = _list(message, "content")
-    if not all(isinstance(block, dict) and isinstance(block.get("type"), str) for block in blocks):
-        raise _Wrong("`content` must be a list of blocks, each an object with a `type`")
+    for block in blocks:
+        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+            raise _Wrong("`content` must be a list of blocks, each an object with a `type`")
     return blocks
 
 
@@ -93,7 +91,8 @@ def _turn_end(data: dict[str, Any]) -> None:
 
 def _filled(data: dict[str, Any], *keys: str) -> None:
     for key in keys:
-        if not isinstance(data.get(key), str) or not data[key]:
+        value = data.get(key)
+        if not value or not isinstance(value, str):
             raise _Wrong(f"`{key}` must be a string that is not empty")
 
 
@@ -108,9 +107,8 @@ def _message(message: dict[str, Any], role: str) -> list[Any]:
 
 def _count(data: dict[str, Any], *keys: str) -> None:
     for key in keys:
-        value = data.get(key)
-        if value is not None and not _is_integer(value):
-            raise _Wrong(f"`{key}` must be a safe integer")
+        if data.get(key) is not None:
+            _integer(data, key)
 
 
 def _usage(usage: dict[str, Any]) -> None:
@@ -140,10 +138,8 @@ def _assistant_message(data: dict[str, Any]) -> None:
 
 def _chunk(data: dict[str, Any]) -> None:
     _step(data)
-    chunk = data.get("chunk")
-    if not (type(chunk) is dict and type(chunk.get("type")) is str):  # without a call: most events of a streamed log are chunks
-        chunk = _object(data, "chunk")
-        _text(chunk, "type")
+    chunk = _object(data, "chunk")
+    _text(chunk, "type")
     if chunk["type"] == "usage":
         _usage(_object(chunk, "usage"))
 

@@ -83,13 +83,17 @@ class Session:
                     raise _located(error, rows.row_of(event.seq)) from None
                 together.take(event)
             return rows
-        given = lines if isinstance(lines, (list, tuple)) else list(lines)
+        given = tuple(lines)
+        check, fold = self._trace.take, together.take
+
+        def earlier(seq: int) -> Event:
+            return decode(given[seq])
 
         def visit(event: Event) -> None:
-            self._trace.take(event, lambda seq: decode(given[seq]))
-            together.take(event)
+            check(event, earlier)
+            fold(event)
 
-        return load_lines(tuple(given), visit)
+        return load_lines(given, visit)
 
     @property
     def place(self) -> Place:

@@ -26,7 +26,7 @@ from plan_mode_nb.folds.plan import PLAN
 from plan_mode_nb.log.dsh import read_jsonl, write_jsonl
 from plan_mode_nb.log.events import Header, SessionId
 from plan_mode_nb.log.session import Session
-from plan_mode_nb.log.vocabulary import OURS, draft
+from plan_mode_nb.log.vocabulary import CHUNK, DELTA, OURS, draft, kind_of
 from plan_mode_nb.models.script import call, say, usage
 from plan_mode_nb.plan import PlanModeConfig
 from plan_mode_nb.plan import install as install_plan
@@ -100,9 +100,8 @@ def test_a_log_as_deepseek_harness_packs_it_is_the_same_log(seed: int, rounds: i
     assert opened.events == session.events
     assert opened.events[start:] == session.events[start:]
     assert [opened.events[seq] for seq in range(len(session))] == list(session.events)
-    assert list(opened.events.of(frozenset({"assistant/chunk"}), start)) == [
-        e for e in session.events[start:] if e.type == "assistant/chunk"
-    ]
+    for kinds in (frozenset({CHUNK}), frozenset({CHUNK, DELTA})):
+        assert list(opened.events.of(kinds, start)) == [event for event in session.events[start:] if kind_of(event) in kinds]
     opened.append(draft("session/title", {"title": "more"}))
     assert opened.lines[: len(session)] == session.lines[:]
     assert read_jsonl(write_jsonl(opened.header, opened.lines)) == (header, opened.lines)
