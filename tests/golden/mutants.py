@@ -79,6 +79,25 @@ def tool_result(event: Event, chance: random.Random) -> Data | None:
     return None if content is None else {**event.data, "message": {**message, "content": [{**block, "content": content}]}}
 
 
+def inner_result(event: Event, chance: random.Random) -> Data | None:
+    """What a call that a program made gave it."""
+    if event.type != "tool/code-dispatch":
+        return None
+    content = _blocks(event.data["content"], "text", "text", chance)
+    return None if content is None else {**event.data, "content": content}
+
+
+def inner_arguments(event: Event, chance: random.Random) -> Data | None:
+    if event.type != "tool/code-dispatch-start":
+        return None
+    arguments = event.data["arguments"]
+    names = [name for name, value in arguments.items() if isinstance(value, str) and WORD.search(value)]
+    if not names:
+        return None
+    name = chance.choice(names)
+    return {**event.data, "arguments": {**arguments, name: worded(arguments[name], chance)}}
+
+
 def plan(event: Event, chance: random.Random) -> Data | None:
     if event.type != "question/asked" or not event.data["questions"][0].get("detail"):
         return None
@@ -148,6 +167,8 @@ EDITS: dict[str, Edit] = {
     "model arguments": _arguments_of(),
     "tool code": _arguments_of("python"),
     "tool result": tool_result,
+    "inner result": inner_result,
+    "inner arguments": inner_arguments,
     "plan": plan,
     "submitted plan": _arguments_of("exit_plan_mode"),
     "feedback": feedback,
@@ -197,6 +218,8 @@ def _followed(event: Event, changed: Event, before: Data, after: Data) -> Event:
             for block in event.data["message"]["content"]
         ]
         return msgspec.structs.replace(event, data={**event.data, "message": {**event.data["message"], "content": content}})
+    if changed.type == "tool/code-dispatch-start" and event.data.get("subCallId") == changed.data["subCallId"]:
+        return msgspec.structs.replace(event, data={**event.data, "arguments": after["arguments"]})
     if changed.type == "user/message" and event.type == "agent/inbox/spliced":
         inserted = [after if message["id"] == before["id"] else message for message in event.data["inserted"]]
         return msgspec.structs.replace(event, data={**event.data, "inserted": inserted})

@@ -481,6 +481,86 @@ def sandbox_denial(tell: Teller) -> None:
     tell.cell("%agent make a note", lambda running: running.approvals("Reject"))
 
 
+SUMS = """\
+import csv, io
+# What the user asked for: the sum by day, from the file as it is.
+rows = csv.DictReader(open("orders.csv"))
+sums = {}
+for row in rows:
+    sums[row["day"]] = sums.get(row["day"], 0) + float(row["amount"])
+print("lines:", bash(command="wc -l < orders.csv"))
+for day in sums:
+    print(day, len(grep(pattern=day, path="orders.csv").splitlines()))
+print(python(code=f"sums = {sums!r}\\nmax(sums, key=sums.get)"))
+try:
+    read(path="notes.txt")
+except ToolCallError as error:
+    print("no notes:", error)
+todo_write(todos=[{"content": "Sum by day", "status": "completed"}, {"content": "Round", "status": "pending"}])
+len(sums)
+"""
+ROUND = """\
+plan = "# Round the sums\\n\\n" + "\\n".join(f"{number}. {step}." for number, step in enumerate(["Round to ten", "Show them"], 1))
+exit_plan_mode(plan=plan)
+"""
+
+
+@story(
+    "a-program",
+    [say("One program does it."), call("run_code", {"code": SUMS}), usage(900, 120)],
+    [say("March 3 has the largest sum, and `sums` is there."), usage(1000, 15)],
+    [call("run_code", {"code": "sums['2026-03-03']"}), usage(1050, 10)],
+    [call("run_code", {"code": ROUND}), usage(1100, 60)],
+    [python("rounded = {day: round(amount, -1) for day, amount in sums.items()}\nrounded"), usage(1200, 30)],
+    [say("Rounded."), usage(1250, 5)],
+    files={"orders.csv": ORDERS},
+)
+def a_program(tell: Teller) -> None:
+    tell.text(
+        "# One program in place of many calls\n\nThe program is confined and not run again in a replay; what it called is approved, shown "
+        "and replayed call by call. The plan, too, comes from a program."
+    )
+    tell.cell(LOAD)
+    tell.cell("%config PlanAgent.code_mode = True")
+    tell.cell("%agent sum the orders by day", lambda running: running.approval("Allow once"))
+    tell.cell("sums")
+    tell.cell("%plan round them", approve, lambda running: running.approval("Allow once"))
+    tell.cell("rounded")
+
+
+def scratch(code: str, *variables: str) -> Any:
+    return call("python", {"code": code, "where": "scratch", "variables": list(variables)})
+
+
+@story(
+    "scratch",
+    [say("I try it beside the notebook first."),
+     scratch("orders.sort(key=lambda order: -order[1])\nby_day = {}\nfor day, amount in orders:\n"
+             "    by_day[day] = by_day.get(day, 0) + amount\nby_day", "orders", "lines"), usage(500, 60)],
+    [say("Without the reader, then."),
+     scratch("by_day = {}\nfor day, amount in orders:\n    by_day[day] = by_day.get(day, 0) + amount\norders.clear()\nby_day", "orders"),
+     usage(600, 60)],
+    [scratch("import matplotlib.pyplot as plt\nplt.figure(figsize=(3, 2), dpi=50)\nplt.bar(list(by_day), list(by_day.values()))\nplt.show()"),
+     usage(700, 40)],
+    [say("March 2 is the best day. Shall it stay in the notebook?"), usage(750, 15)],
+    [python("best = max(orders, key=lambda order: order[1])\nbest"), usage(800, 20)],
+    [say("`best` is there."), usage(820, 5)],
+    files={},
+)  # fmt: skip
+def in_the_scratch_process(tell: Teller) -> None:
+    tell.text(
+        "# Beside the notebook\n\nThe agent works in a confined process on a copy of the orders, unasked; what is to stay is run in the kernel, and "
+        "asks. A replay takes the scratch results as recorded."
+    )
+    tell.cell(LOAD)
+    tell.cell("orders = [('03-02', 19.5), ('03-02', 7.25), ('03-03', 20.0)]\nlines = (line for line in 'abc')")
+    tell.cell("%agent which day is the best?")
+    tell.note_images()
+    tell.cell("len(orders)")
+    tell.cell("%agent keep the best order", lambda running: running.approval("Allow once"))
+    tell.cell("best")
+
+
 @story(
     "a-secret",
     [python("import os\nprint('the token is', os.environ.get('WAREHOUSE_TOKEN'))"), usage(500, 20)],

@@ -106,9 +106,14 @@ def _value(result: ToolResult) -> Any:
             value = msgspec.to_builtins(result.value)
             json.dumps(value)
         except (TypeError, ValueError, RecursionError):
-            return text_of(result.content)
+            return _text(result)
         return value
-    return text_of(result.content)
+    return _text(result)
+
+
+def _text(result: ToolResult) -> str:
+    """Without the line end that a printed text ends in: a program compares and splits it."""
+    return text_of(result.content).removesuffix("\n")
 
 
 def _result(ran: Ran, seconds: int, results: Results, inner: _Inner) -> ToolResult:
