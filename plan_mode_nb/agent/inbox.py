@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 
 from plan_mode_nb.folds.inbox import Inbox as Queues
@@ -40,45 +41,63 @@ class Inbox:
     @property
     def next_turn(self) -> list[Message]:
         """Waiting prompts, first in first."""
-        return list(self._waiting.next_turn)
+        return list(self.queues.next_turn)
 
     @property
     def next_step(self) -> list[Message]:
         """Messages that the next step takes, in order."""
-        return list(self._waiting.next_step)
+        return list(self.queues.next_step)
 
     @property
     def has_pending(self) -> bool:
         """Whether anything waits."""
-        return bool(self._waiting)
+        return bool(self.queues)
 
     @property
-    def _waiting(self) -> Queues:
+    def queues(self) -> Queues:
+        """What waits, and what was taken out unsent so far."""
         return self._session.fold(self._fold)
 
     def claim(self, first: bool) -> tuple[list[Message], list[Draft]]:
         """What a step takes, and the events that take it out of the queues. ``first``: a turn's first step also takes one prompt."""
         steps, prompts = self.next_step, self.next_turn[:1] if first else []
-        drafts = [_removal("next-step", len(steps))] if steps else []
+        drafts = [_removal("next-step", 0, len(steps))] if steps else []
         if prompts:
-            drafts.append(_removal("next-turn", 1))
+            drafts.append(_removal("next-turn", 0, 1))
         return [*steps, *prompts], drafts
 
     def clear(self) -> list[Message]:
-        """Take everything out unsent (a stopped turn); returns it, so that a host can hand it back to the person."""
-        steps, prompts = self.next_step, self.next_turn
-        drafts = [_removal("next-step", len(steps), outcome="canceled")] if steps else []
-        if prompts:
-            drafts.append(_removal("next-turn", len(prompts), outcome="canceled"))
+        """Take everything out unsent (a turn that was stopped, or failed); returns it, so that a host can hand it back to the person."""
+        return self._take_out(self.queues, lambda message: True)
+
+    def hand_back(self, before: Queues) -> list[Message]:
+        """Take out unsent what a person had said and what waited in ``before``, the queues as they were; returns it.
+
+        For a host that is about to run a turn for something newer. What plugins put in stays.
+        """
+        return self._take_out(before, lambda message: message["source"].get("kind") == "user")
+
+    def _take_out(self, queues: Queues, is_taken: Callable[[Message], bool]) -> list[Message]:
+        taken: list[Message] = []
+        drafts: list[Draft] = []
+        for target, queue in (("next-step", queues.next_step), ("next-turn", queues.next_turn)):
+            at = 0
+            for wanted, run in groupby(queue, is_taken):
+                messages = list(run)
+                if wanted:
+                    taken.extend(messages)
+                    drafts.append(_removal(target, at, len(messages), outcome="canceled"))
+                else:
+                    at += len(messages)
         self._session.append(*drafts)
-        return [*steps, *prompts]
+        return taken
 
     def _insert(self, target: Target, message: Message) -> None:
-        waiting = self._waiting
+        waiting = self.queues
         start = len(waiting.next_turn if target == "next-turn" else waiting.next_step)
         self._session.append(draft("agent/inbox/spliced", {"target": target, "start": start, "inserted": [self._redact(message)]}))
 
 
-def _removal(target: Target, count: int, outcome: str | None = None) -> Draft:
-    data: dict[str, Any] = {"target": target, "start": 0, "removedCount": count, "inserted": []}
+def _removal(target: str, start: int, count: int, outcome: str | None = None) -> Draft:
+    data: dict[str, Any] = {"target": target, "start": start, "removedCount": count, "inserted": []}
     return draft("agent/inbox/spliced", data if outcome is None else {**data, "outcome": outcome})

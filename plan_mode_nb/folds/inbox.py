@@ -20,10 +20,11 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True)
 class Inbox:
-    """Pending user messages, oldest first."""
+    """Pending user messages, oldest first. ``canceled``: those that were ever taken out unsent, in the order in which that happened."""
 
     next_turn: tuple[Message, ...] = ()
     next_step: tuple[Message, ...] = ()
+    canceled: tuple[Message, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.next_turn or self.next_step)
@@ -32,6 +33,7 @@ class Inbox:
 @dataclass(slots=True)
 class _Queues:
     lists: dict[str, list[Message]] = field(default_factory=lambda: {"next-turn": [], "next-step": []})
+    canceled: list[Message] = field(default_factory=list)
 
 
 class InboxFold:
@@ -61,12 +63,14 @@ class InboxFold:
             raise InvariantError(
                 f"event {event.seq}: agent/inbox/spliced changes {start}..{start + removed} of a queue of {len(queue)}", seq=event.seq
             )
+        if data.get("outcome") == "canceled":
+            state.canceled.extend(queue[start : start + removed])
         queue[start : start + removed] = data["inserted"]
         return state
 
     def value(self, state: _Queues) -> Inbox:
         """What waits now."""
-        return Inbox(tuple(state.lists["next-turn"]), tuple(state.lists["next-step"]))
+        return Inbox(tuple(state.lists["next-turn"]), tuple(state.lists["next-step"]), tuple(state.canceled))
 
 
 @lru_cache(maxsize=256)

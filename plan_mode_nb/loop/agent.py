@@ -81,13 +81,18 @@ class LoopAgent:
     async def run_turn(self, cell: dict[str, Any] | None = None) -> TurnEnd:
         """Run one turn for what waits in the inbox. ``cell``: ``{source, cell?}`` of the notebook cell it stands in.
 
+        What still waits when it was stopped, or failed, is taken out of the inbox unsent: it was meant for this turn.
+
         Raises:
             HostError: a turn runs already, or the agent was disposed.
             asyncio.CancelledError: it was stopped; the log is closed.
         """
         self._begin()
         try:
-            return await run_turn(self, cell)
+            end = await run_turn(self, cell)
+            if end.reason["kind"] not in ("completed", "max-tokens"):
+                self.inbox.clear()
+            return end
         except asyncio.CancelledError:
             self.inbox.clear()
             raise

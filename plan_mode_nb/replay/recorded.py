@@ -98,9 +98,7 @@ def is_stopped_compaction(event: Event) -> bool:
 
 
 def _turn(events: Sequence[Event], at: int) -> Part:
-    data, start = events[at].data, at - 1
-    if start and is_prompt(events[start - 1]):
-        start -= 1
+    data, start = events[at].data, _opening(events, at - 1)
     end = _find(events, at, lambda event: event.type == "turn/end")
     reason = None if end is None else events[end].data["reason"]
     stop = len(events) if end is None else end + 1
@@ -110,6 +108,16 @@ def _turn(events: Sequence[Event], at: int) -> Part:
         stop += 1
     said = next((_text(event.data) for event in events[at:stop] if event.type == "user/message"), "")
     return Part("turn", start, stop, events[at].time, data["source"], data.get("cell"), data["turn"], _short(said), reason)
+
+
+def _opening(events: Sequence[Event], turn_start: int) -> int:
+    """Where what a cell does for its turn begins: its prompt, and what it takes out of the queue because it waited from before."""
+    start = turn_start
+    while start and _is_clearing(events[start - 1]):
+        start -= 1
+    if start and events[start - 1].type == "turn/end":
+        return turn_start  # the turn before was stopped, and took out what waited for it
+    return start - 1 if start and is_prompt(events[start - 1]) else start
 
 
 def is_prompt(event: Event) -> bool:

@@ -19,19 +19,25 @@ PLAN = {"plan": "# Count\n\nCount the rows."}
 
 
 def test_a_killed_kernel_loses_nothing_that_was_seen() -> None:
-    """``kill -9`` in the middle of a turn: the restarted kernel finds every event, and the open turn is closed as interrupted."""
+    """``kill -9`` in the middle of a turn: the restarted kernel finds every event, and the open turn is closed as interrupted. A steer that
+    no step had taken yet is offered, and not sent unasked."""
     steps = [[say("Seen."), call("python", {"code": "x = 1"})], [Slow(0.05), say("word " * 200)], [say("Going on."), usage(1, 1)]]
     with AgentKernel(sys.executable, steps) as agent:
         agent.kernel.must("%sandbox danger-full-access")
         cell = agent.kernel.send("%plan work")
         agent.kernel.until_shown(cell, "word", 20)
+        agent.kernel.handled(agent.act("controls", {"kind": "steer", "text": "but in blue"}), 60)
         agent.kernel.kill()
         agent.kernel.must("%load_ext plan_mode_nb")
         before = agent.fold()
         assert before["turns"] == [{"turn": 1, "steps": 2, "end": None}]
         assert "Seen." in json.dumps(before["messages"])
         assert before["plan"] == {"active": True, "pending": None}
-        assert agent.run("%agent go on").shown[-1] == "Going on."
+        assert "a message was never sent (but in blue); %agent alone sends it" in agent.run("%session").text
+        ran = agent.run("%agent go on")
+        assert ran.shown[-1] == "Going on."
+        assert ran.text.endswith("To send it:\n%agent but in blue\n")
+        assert "but in blue" not in str(agent.server.requests[-1].body)
         after = agent.fold()
         assert [turn["end"]["kind"] for turn in after["turns"]] == ["interrupted", "completed"]
         request = agent.server.requests[-1].body["messages"]

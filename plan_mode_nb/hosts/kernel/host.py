@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,9 +10,10 @@ from typing import Any, TypeVar
 from plan_mode_nb.agent.commands import CommandCall, CommandResult
 from plan_mode_nb.document.document import EncodedImages
 from plan_mode_nb.exceptions import CommandError, HostError, TurnError
+from plan_mode_nb.folds.inbox import Inbox
 from plan_mode_nb.folds.plan import PLAN, PlanState
 from plan_mode_nb.hosts.front_end import FrontEnd, TurnDisplay
-from plan_mode_nb.hosts.kernel import config, own_loop, thread
+from plan_mode_nb.hosts.kernel import config, own_loop, thread, unsent
 from plan_mode_nb.hosts.kernel.agents import Agents
 from plan_mode_nb.hosts.kernel.carrier import Carrier
 from plan_mode_nb.hosts.kernel.cell import CurrentCell
@@ -23,6 +22,7 @@ from plan_mode_nb.hosts.kernel.led import Led, LedPeople, NotLed
 from plan_mode_nb.hosts.kernel.redacted import redacted
 from plan_mode_nb.hosts.kernel.refusals import one_line, refuse_here
 from plan_mode_nb.hosts.kernel.restore import Restore
+from plan_mode_nb.hosts.kernel.settling import Settling
 from plan_mode_nb.hosts.kernel.shell import KernelShell
 from plan_mode_nb.hosts.kernel.turn import CellTurn, active_turn
 from plan_mode_nb.log.events import SessionId
@@ -32,8 +32,6 @@ from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.loop.turn import TurnEnd
 
 T = TypeVar("T")
-SETTLE_S = 3.0
-"""How long the end of a turn waits for the open page to take the log. The journal has it already."""
 
 
 class KernelHost:
@@ -57,7 +55,7 @@ class KernelHost:
         self.cell = CurrentCell(shell)
         self._after: deque[Callable[[], None]] = deque()
         self._unwatch: dict[str, Callable[[], None]] = {}
-        self._acked: asyncio.Event | None = None
+        self._settling = Settling(shell)
         self._display: TurnDisplay | None = None
         self._at_the_end: Callable[[], None] = lambda: None
         shell.configurables.extend([self.settings.agent, self.settings.plan_mode])
@@ -98,13 +96,13 @@ class KernelHost:
         return result
 
     def message(self, blocks: Sequence[Block], *, agent: str = "main") -> None:
-        """A follow-up prompt: one turn, plan state untouched.
+        """A follow-up prompt: one turn, plan state untouched. Without blocks, the turn is for what waits since before.
 
         Raises:
             PlanModeError: it cannot run here, or the turn did not complete; one line.
         """
         self._refuse_turn()
-        message = user_message(list(blocks), id=self.composition.seams.new_id())
+        message = user_message(list(blocks), id=self.composition.seams.new_id()) if blocks else None
         self.led.perform(agent, lambda target: self._message(target, message))
 
     def select(self, active: bool) -> None:
@@ -176,7 +174,7 @@ class KernelHost:
     def on_page(self) -> None:
         """A page said something that was waited for."""
         self.restore.on_page()
-        thread.get(self.shell).call(self._acked_set)
+        self._settling.acked()
 
     # -- inside
 
@@ -191,18 +189,24 @@ class KernelHost:
         if commands is None:
             raise one_line(CommandError(f"%{name} is not available: this composition has no commands"))
         target = self.led.ready(agent, "command")
+        before = unsent.waiting(self, target.session)
         result: CommandResult = self._on_agent(lambda: commands.run(name, replace(call, agent=target), cell=self.cell.reference))
         self.led.done(target)
         if result.kind == "error":
             raise one_line(CommandError(result.text))
         if result.turn:
-            self._turn(self.led.ready(target, "turn"))
+            self._turn(self.led.ready(target, "turn"), before)
         return result
 
-    def _message(self, agent: LoopAgent, message: Message) -> None:
+    def _message(self, agent: LoopAgent, message: Message | None) -> None:
         target = self.led.ready(agent, "turn")
+        if message is None:
+            unsent.offered(self, target)
+            self._turn(target, Inbox())
+            return
+        before = unsent.waiting(self, target.session)
         self._on_agent(lambda: target.inbox.followup(message))
-        self._turn(target)
+        self._turn(target, before)
 
     def _let_go(self) -> None:
         self._on_agent(self.agents.dispose)
@@ -248,8 +252,10 @@ class KernelHost:
         if turn is None or not turn.post(work):
             self._after.append(work)
 
-    def _turn(self, agent: LoopAgent) -> None:
+    def _turn(self, agent: LoopAgent, before: Inbox) -> None:
         self.composition.refresh()
+        unsent.before_turn(self, agent, before)
+        canceled = len(unsent.waiting(self, agent.session).canceled)
         agent.config = self.led.config(agent, self.composition.loop_config)
         display = self._display = self.led.display(agent)
         self.python.watch = redacted(display.on_recording, self.composition.seams.redactions)
@@ -262,6 +268,7 @@ class KernelHost:
             self.python.watch = lambda call_id, recording: None
             while self._after:
                 self._after.popleft()()
+            unsent.after_turn(self, agent, canceled)
             self.led.done(agent)
             self._at_the_end()
         if end.reason["kind"] not in ("completed", "max-tokens"):
@@ -274,26 +281,8 @@ class KernelHost:
             return await self.led.run_turn(agent, self.cell.reference)
         finally:
             carry()
-            await self._settle(turn)
+            await self._settling.settle(turn, self.carrier)
 
     def _carry(self, turn: CellTurn[TurnEnd], types: list[str]) -> None:
         if self.carrier is not None and "step/end" in types:
             turn.post(self.carrier.kick)
-
-    async def _settle(self, turn: CellTurn[TurnEnd]) -> None:
-        carrier = self.carrier
-        if carrier is None:
-            return
-        self._acked = asyncio.Event()
-        deadline = time.monotonic() + SETTLE_S
-        while not carrier.is_settled and time.monotonic() < deadline:
-            self._acked.clear()
-            await turn.on_main(carrier.kick)
-            try:
-                await asyncio.wait_for(self._acked.wait(), 1.0)
-            except TimeoutError:
-                await turn.on_main(carrier.give_up)
-
-    def _acked_set(self) -> None:
-        if self._acked is not None:
-            self._acked.set()

@@ -21,6 +21,7 @@ from plan_mode_nb.log.messages import Block, text_block
 AGENT_HELP = """Say something to the notebook's agent: one turn. Plan mode stays as it is.
 
   %agent MESSAGE                               MESSAGE exactly as written
+  %agent                                       what waits since before, if anything does
   %%agent [--image FILE]… [--as NAME]
   MESSAGE                                      several lines, images, another agent of this notebook
 """
@@ -94,9 +95,7 @@ def _command_cell(host: KernelHost, command: Command) -> Magic:
 def _agent_line(host: KernelHost) -> Magic:
     @_magic("agent", AGENT_HELP)
     def line(text: str) -> None:
-        if not text.strip():
-            raise CommandError("say something to the agent: %agent MESSAGE")
-        host.message([text_block(text.strip())])
+        host.message([text_block(text.strip())] if text.strip() else [])
 
     return line
 

@@ -170,6 +170,7 @@ def _export(host: KernelHost, words: list[str]) -> str:
 
 def _import(host: KernelHost, words: list[str]) -> str:
     from plan_mode_nb.document.document import StoredSession
+    from plan_mode_nb.hosts.kernel import unsent
     from plan_mode_nb.store.dsh_home import images_named, missing_images
     from plan_mode_nb.store.sources import images_of, open_any
 
@@ -182,7 +183,8 @@ def _import(host: KernelHost, words: list[str]) -> str:
     missing = missing_images(images_named(agent.session), kept)
     host.watch(agent)
     said = f"Session {agent.session.id} with {len(found.lines)} events is now this notebook's."
-    return "\n".join([said, *(f"note: {each}" for each in (*found.problems, missing) if each)])
+    never_sent = unsent.note(unsent.waiting(host, agent.session))
+    return "\n".join([said, *(f"note: {each}" for each in (*found.problems, missing, never_sent) if each)])
 
 
 _ACTIONS: dict[str, Callable[[KernelHost, list[str]], str]] = {

@@ -14,6 +14,7 @@ from plan_mode_nb.folds.spending import SPENDING, Route
 from plan_mode_nb.folds.tokens import MEASURE, Measure
 from plan_mode_nb.folds.turns import TURNS
 from plan_mode_nb.folds.usage import USAGE, Usage
+from plan_mode_nb.hosts.kernel import unsent
 from plan_mode_nb.models.prices import price_of
 from plan_mode_nb.render.lineage import child_line, descendants, is_child
 
@@ -42,6 +43,9 @@ def status(host: KernelHost) -> str:
         f"sandbox      {mode or 'workspace-write'} ({_enforced(host)})",
         f"approval     {policy or 'ask'}",
     ]
+    never_sent = unsent.note(unsent.waiting(host, session))
+    if never_sent:
+        lines.append(f"waiting      {never_sent}")
     kept = host.agents.all_stored
     lines += [f"child        {child.header.id}  {child_line(child)}" for child in descendants(session.id, kept)]
     others = [each.header.id for each in kept if each.header.id != session.id and not is_child(each.header)]

@@ -12,9 +12,10 @@ from plan_mode_nb.agent.prestep import CallNext, Decision, Enter, Step
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.agent.signature import tool_from
 from plan_mode_nb.agent.tools import Outcome, Tool, ToolCall, text_result
+from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.log.events import SessionId
-from plan_mode_nb.log.messages import user_message
-from plan_mode_nb.models.script import call, say
+from plan_mode_nb.log.messages import notice_source, text_of, user_message
+from plan_mode_nb.models.script import call, fail, say
 from plan_mode_nb.testing.workbench import Workbench
 
 
@@ -223,3 +224,43 @@ def test_an_agent_that_is_let_go_leaves_no_cycle_that_keeps_its_session_subscrib
     gc.collect()
     assert agent() is None
     assert len(session) > 0
+
+
+def test_a_host_takes_out_what_a_person_had_said_before_and_nothing_else() -> None:
+    """What a plugin put in, and what came since, stays in its place; what was taken out is in the log as canceled."""
+    bench = Workbench(say("ok"))
+    inbox = bench.agent.inbox
+    notice = user_message("the file changed", id="n", source=notice_source("watcher", "changed"))
+    bench.steer("one")
+    inbox.inject(notice)
+    bench.steer("two")
+    inbox.followup(user_message("old", id="old"))
+    before = inbox.queues
+    bench.steer("three")
+    inbox.followup(user_message("new", id="new"))
+    taken = inbox.hand_back(before)
+    assert [text_of(message["content"]) for message in taken] == ["one", "two", "old"]
+    assert [text_of(message["content"]) for message in (*inbox.next_step, *inbox.next_turn)] == ["the file changed", "three", "new"]
+    assert list(inbox.queues.canceled) == taken
+    before = inbox.queues
+    assert inbox.hand_back(before) == [*before.next_step[1:], *before.next_turn]
+    assert inbox.next_step == [notice]
+    asyncio.run(bench.agent.run_turn())
+    assert inbox.queues.canceled[-1] == before.next_turn[0]
+
+
+def test_a_turn_that_failed_takes_what_waits_for_it_out_of_the_inbox() -> None:
+    """As one that was stopped: the next prompt must not bring along what was meant for this turn."""
+
+    async def main() -> None:
+        def late(request: object) -> object:
+            bench.steer("and in blue")
+            return fail(ModelError("no", code="BAD_REQUEST"))
+
+        bench = Workbench(late, say("ok"))
+        assert (await bench.ask("go")).reason["kind"] == "error"
+        assert bench.types[-2:] == ["turn/end", "agent/inbox/spliced"]
+        await bench.ask("again")
+        assert said(bench, 1) == ["go", "again"]
+
+    asyncio.run(main())
