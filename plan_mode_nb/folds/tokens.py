@@ -60,9 +60,13 @@ def estimate_header(header: dict[str, Any] | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """``total``: tokens that the next request has as the log stands; ``nodes``: the seqs on the surface; ``prices``: of each, estimated."""
+    """``total``: tokens that the next request has as the log stands; ``estimated``: the same without what any provider counted.
+
+    ``nodes``: the seqs on the surface; ``prices``: of each, estimated.
+    """
 
     total: int
+    estimated: int
     nodes: View[int]
     prices: View[int]
 
@@ -116,7 +120,8 @@ class MeasureFold:
 
     def value(self, state: _Meter) -> Measure:
         """The measure now; it stays valid while the log grows."""
-        return Measure(state.header + state.surface + state.ahead, View(state.nodes), View(state.prices))
+        estimated = state.header + state.surface
+        return Measure(estimated + state.ahead, estimated, View(state.nodes), View(state.prices))
 
 
 def _counted(usage: Usage) -> int:

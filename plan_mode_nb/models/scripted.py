@@ -17,7 +17,8 @@ SCRIPTED: Mapping[str, Any] = {"provider": "scripted", "model": "scripted"}
 class ScriptedModel:
     """Each request gets the next step. ``requests`` keeps what was asked, in order, failed and cancelled ones too.
 
-    ``before_chunk`` is awaited before every chunk: a test holds or counts a stream there instead of sleeping.
+    ``before_chunk`` is awaited before every chunk: a test holds or counts a stream there instead of sleeping. ``window``: how many tokens
+    it says that it can read.
     """
 
     def __init__(
@@ -26,11 +27,13 @@ class ScriptedModel:
         *,
         config: Mapping[str, Any] = SCRIPTED,
         before_chunk: Callable[[Chunk], Awaitable[None]] | None = None,
+        window: int | None = None,
     ) -> None:
         self.requests: list[Request] = []
         self._config = dict(config)
         self._steps = list(steps)
         self._before_chunk = before_chunk
+        self.window = window
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -45,6 +48,10 @@ class ScriptedModel:
     def add(self, *steps: Step) -> None:
         """Put more steps at the end."""
         self._steps.extend(steps)
+
+    async def context_window(self) -> int | None:
+        """As told."""
+        return self.window
 
     async def stream(self, request: Request) -> AsyncIterator[Chunk]:
         """The next answer.

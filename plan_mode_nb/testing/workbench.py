@@ -72,9 +72,13 @@ class Workbench:
         name: str = "main",
         parent: Agent | None = None,
         ids: str = "id",
+        window: int | None = None,
     ) -> None:
-        """``lines``: open a log that another process left. ``ids``: the prefix of new ids, another one for each process of a test."""
-        self.model = ScriptedModel(steps)
+        """``lines``: open a log that another process left. ``ids``: the prefix of new ids, another one for each process of a test.
+
+        ``window``: how many tokens the model says that it can read.
+        """
+        self.model = ScriptedModel(steps, window=window)
         self.sink = MemorySink()
         self.seams = Seams.create(counted_ids(ids)) if seams is None else seams
         header = Header(id=SessionId("session"), created_at=1)

@@ -16,6 +16,7 @@ from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.exceptions import ConfigError, LogError, ModelError
 from plan_mode_nb.features.compaction.policy import OVERFLOW, STANDARD, CompactionPolicy, due
 from plan_mode_nb.features.compaction.span import head_span
+from plan_mode_nb.features.compaction.summary import FRAME
 from plan_mode_nb.features.compaction.transaction import Attempt, Compacted, compact
 from plan_mode_nb.folds.header import HEADER
 
@@ -80,7 +81,7 @@ def _command(seams: Seams, policy: CompactionPolicy) -> Command:
         agent = call.agent
         if agent.session.place.turn is not None:
             return CommandResult("error", "A turn is running: compact the conversation when its cell has ended.")
-        span = head_span(agent.session, 0)
+        span = head_span(agent.session, 0, least=FRAME + 1)
         if span is None:
             return CommandResult("success", "There is nothing to compact yet.")
         words = seams.redactions.text(call.args.strip())

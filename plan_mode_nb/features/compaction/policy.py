@@ -13,6 +13,7 @@ from typing import Final
 
 from plan_mode_nb.agent.compaction import Question, Span
 from plan_mode_nb.features.compaction.span import head_span
+from plan_mode_nb.features.compaction.summary import FRAME
 from plan_mode_nb.folds.context import CONTEXT
 from plan_mode_nb.folds.tokens import MEASURE
 from plan_mode_nb.log.events import Event
@@ -46,14 +47,16 @@ def due(policy: CompactionPolicy) -> Callable[[Question, Callable[[Question], Aw
             return span
         session = question.agent.session
         if question.trigger == "overflow":
-            return None if _tried(session.events, "step/start") else head_span(session, 0)
+            return None if _tried(session.events, "step/start") else head_span(session, 0, least=FRAME + 1)
         window = session.fold(CONTEXT).window
         if not window:
             return None
         threshold = int(window * policy.at)
-        if session.fold(MEASURE).total < threshold or _tried(session.events, "turn/start", failed=True):
+        measure = session.fold(MEASURE)
+        if measure.total < threshold or _tried(session.events, "turn/start", failed=True):
             return None
-        stays = threshold // STAYS
+        # Where a provider counts more than the estimate, the estimate of what stays is less in the same measure.
+        stays = threshold // STAYS * measure.estimated // measure.total
         return head_span(session, stays, least=stays)
 
     return decide

@@ -20,6 +20,7 @@ from plan_mode_nb.agent.seams import Seams, stable_length
 from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.folds.header import HEADER
 from plan_mode_nb.folds.history import message_of
+from plan_mode_nb.folds.tokens import estimate_message
 from plan_mode_nb.log.messages import Block, Message, text_block, user_message
 
 OPEN: Final = "<compacted-summary>"
@@ -116,3 +117,7 @@ def checkpoint(summary: Sequence[Block], kept: Sequence[str], source: dict[str, 
     """The message that stands for the span: the summary in its frame, then what stays word for word."""
     framed = [text_block(f"{PREAMBLE}\n\n{OPEN}"), *summary, text_block(CLOSE)]
     return user_message([*framed, *map(text_block, kept)], id=id, source={"kind": "plugin", "plugin": COMPACT, **source})
+
+
+FRAME: Final = estimate_message(checkpoint((), (), {}, id=""))
+"""Tokens of the message without a summary: a span that has no more cannot become shorter."""

@@ -10,7 +10,7 @@ from plan_mode_nb.folds.usage import Usage
 from plan_mode_nb.folds.view import View
 from plan_mode_nb.hosts.kernel.status import _context, _price
 
-NOTHING = Measure(0, View([]), View([]))
+NOTHING = Measure(0, 0, View([]), View([]))
 SPENT = Usage(uncached_input=100_000, output=1_000, cache_read=50_000)
 
 
@@ -44,5 +44,5 @@ def test_the_gauge_is_there_once_both_its_numbers_are_known() -> None:
 
 def test_after_a_compaction_the_gauge_is_an_estimate_until_the_next_request_was_counted() -> None:
     said = {"provider": "p", "model": "m", "contextWindow": 1_000}
-    compacted = Measure(120, View([7]), View([120]))
+    compacted = Measure(120, 120, View([7]), View([120]))
     assert _context(Context(said, None), compacted, 0) == ["context      about 12 % of the context (120 of 1,000 tokens)"]
