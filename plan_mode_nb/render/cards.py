@@ -166,7 +166,7 @@ def notice(value: str, *, kind: str = "notice") -> Bundle:
 
 def figure(block: Mapping[str, Any], data: bytes | None) -> Bundle:
     """A figure that a tool's result carries, as an image where its bytes are here. ``block``: the result's image block."""
-    said = f"{FIGURE}: {image_text(block)[1:-1]}"
+    said = f"{FIGURE}: {image_text(block).strip('[]').removeprefix('image ')}"
     media_type = str((block.get("attachment") or {}).get("mediaType", ""))
     if data is None or not media_type.startswith("image/"):
         return notice(said)

@@ -108,7 +108,10 @@ class RecordedSession:
 
 @dataclass(frozen=True)
 class Matching:
-    """``by_cell``: what each code cell did, by its place among code cells. ``orphans``: parts without a cell; ``unasked``: the reverse."""
+    """``by_cell``: what each code cell did, by its place among code cells. ``orphans``: parts without a cell; ``unasked``: the reverse.
+
+    ``attachments``: the images that the notebook keeps, sha256 -> base64.
+    """
 
     cells: list[NotebookCell]
     sessions: dict[str, RecordedSession]
@@ -117,6 +120,7 @@ class Matching:
     orphans: list[Place] = field(default_factory=list)
     unasked: list[NotebookCell] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
+    attachments: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def places(self) -> Iterator[tuple[NotebookCell, Place]]:
@@ -147,7 +151,7 @@ def match(notebook: Mapping[str, Any]) -> Matching:
     recorded = [Place(id, part) for id, session in sessions.items() for part in session.parts]
     created = {id: session.stored.header.created_at for id, session in sessions.items()}
     recorded.sort(key=lambda place: (place.part.time, created[place.session], place.part.start))
-    found = Matching(cells, sessions, document.agents, {}, unread=unread)
+    found = Matching(cells, sessions, document.agents, {}, unread=unread, attachments=document.attachments)
     _align(found, recorded)
     return found
 

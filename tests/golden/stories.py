@@ -540,7 +540,7 @@ def scratch(code: str, *variables: str) -> Any:
     [say("Without the reader, then."),
      scratch("by_day = {}\nfor day, amount in orders:\n    by_day[day] = by_day.get(day, 0) + amount\norders.clear()\nby_day", "orders"),
      usage(600, 60)],
-    [scratch("import matplotlib.pyplot as plt\nplt.figure(figsize=(3, 2), dpi=50)\nplt.bar(list(by_day), list(by_day.values()))\nplt.show()"),
+    [scratch("import matplotlib.pyplot as plt\nplt.figure(figsize=(3, 2), dpi=50)\nplt.bar(*zip(*by_day.items()))\nplt.show()"),
      usage(700, 40)],
     [say("March 2 is the best day. Shall it stay in the notebook?"), usage(750, 15)],
     [python("best = max(orders, key=lambda order: order[1])\nbest"), usage(800, 20)],
@@ -549,8 +549,8 @@ def scratch(code: str, *variables: str) -> Any:
 )  # fmt: skip
 def in_the_scratch_process(tell: Teller) -> None:
     tell.text(
-        "# Beside the notebook\n\nThe agent works in a confined process on a copy of the orders, unasked; what is to stay is run in the kernel, and "
-        "asks. A replay takes the scratch results as recorded."
+        "# Beside the notebook\n\nThe agent works in a confined process on a copy of the orders, unasked; what is to stay is run in the "
+        "kernel, and asks. A replay takes the scratch results as recorded."
     )
     tell.cell(LOAD)
     tell.cell("orders = [('03-02', 19.5), ('03-02', 7.25), ('03-03', 20.0)]\nlines = (line for line in 'abc')")

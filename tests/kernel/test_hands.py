@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -159,3 +160,52 @@ def test_a_result_too_long_for_the_model_is_kept_whole_where_it_can_be_read_back
     again.kernel.must("%sandbox read-only")
     again.kernel.run("%agent read", 60)
     assert results(again)[0].splitlines() == ["20000", "plan_mode_nb"]
+
+
+PICTURE = (
+    "89504e470d0a1a0a0000000d494844520000000300000002080000000053a9ca7f"
+    "0000000d4944415478da636868406000000e0401019a4d0d1b0000000049454e44ae426082"
+)
+SCRATCHED = f"""\
+from IPython.display import Image, display
+orders.append(4)
+display(Image(bytes.fromhex('{PICTURE}')))
+orders"""
+
+
+def test_scratch_code_works_on_a_copy_shows_its_figure_and_asks_nobody(kernel: AgentKernel) -> None:
+    """The variable is the notebook's, the figure stands under the call, the text says where it ran."""
+    code = {"code": SCRATCHED, "where": "scratch", "variables": ["orders"]}
+    agent = kernel.begin([call("python", code), usage(1, 1)], DONE)
+    agent.kernel.must("%sandbox workspace-write\norders = [1, 3, 2]")
+    cell = agent.kernel.run("%agent try it", 60)
+    assert cell.status == "ok"
+    kinds = [sorted(output["data"]) for output in cell.outputs if "data" in output]
+    (card,) = [place for place, text in enumerate(cell.shown) if text.startswith("python (done): scratch: from IPython")]
+    assert (
+        "[1, 3, 2, 4]\n[ran in a new scratch process, with copies of orders; sandbox mode workspace-write, no network" in cell.shown[card]
+    )
+    assert kinds[card + 1] == ["image/png", "text/plain"]
+    assert cell.shown[card + 1].startswith("Figure of the scratch process: figure 1 image/png")
+    assert agent.kernel.must("print(orders)") == "[1, 3, 2]\n"
+    assert "approval/asked" not in agent.types()
+
+
+def test_the_stop_button_ends_scratch_code_and_the_kernel_stays_free_meanwhile(kernel: AgentKernel, workspace: Path) -> None:
+    """The stop button ends the turn within the call; nothing of the process stays; the next turn has another."""
+    begun = workspace / "begun"
+    code = {"code": f"print('half')\nopen({str(begun)!r}, 'w').close()\nwhile True: pass", "where": "scratch"}
+    agent = kernel.begin([call("python", code), usage(1, 1)], [call("python", {"code": "6 * 7", "where": "scratch"}), usage(1, 1)], DONE)
+    cell = agent.kernel.send("%agent go")
+    agent.kernel.comm(kind="controls")
+    deadline = time.monotonic() + 60
+    while not begun.exists():
+        assert time.monotonic() < deadline
+        assert agent.kernel.reply(agent.kernel.request("complete_request", {"code": "pri", "cursor_pos": 3}), 60)["matches"]
+    agent.kernel.interrupt()
+    assert agent.kernel.wait(cell, 60).ename == "KeyboardInterrupt"
+    again = agent.kernel.run("%agent once more", 60)
+    assert any("42\n[ran in a new scratch process" in text for text in again.shown)
+    (stopped,) = [text for text in agent.kernel.cell(cell).shown if text.startswith("python (failed): scratch")]
+    assert "half\n" in stopped
+    assert "[the code was interrupted; what it had done until then stays done]" in stopped

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plan_mode_nb.agent.approval import NobodyToApprove
 from plan_mode_nb.agent.questions import NobodyToAsk
 from plan_mode_nb.agent.seams import random_id
+from plan_mode_nb.document.document import decoded_images
 from plan_mode_nb.exceptions import ConfigError, ReplayError
 from plan_mode_nb.hosts.front_end import People, TurnDisplay
 from plan_mode_nb.hosts.kernel import sources
@@ -60,6 +61,7 @@ class Strict(AlongARecording):
         problem = matching.problem(path.name)
         if problem:
             raise ReplayError(problem)
+        self._images = decoded_images(matching.attachments)
         rules = Rules(
             folder=os.getcwd(),
             sanitize=sanitize_patterns(os.environ.get(SANITIZE)),
@@ -97,8 +99,14 @@ class Strict(AlongARecording):
         """By the agent of that name, once the replay stands in for model, person and tools."""
         if not self._installed:
             self._installed = True
-            self._host.on_agent(lambda: self.replay.install(self._host.composition.seams))
+            self._host.on_agent(self._install)
         return act(self._host.agent(name))
+
+    def _install(self) -> None:
+        """On the agent thread."""
+        seams = self._host.composition.seams
+        seams.attachments.update(self._images)  # what a played result shows is not made again
+        self.replay.install(seams)
 
     def ready(self, agent: LoopAgent, kind: Kind) -> LoopAgent:
         """Lead the agent to the next recorded part.

@@ -228,3 +228,25 @@ def test_a_host_may_title_calls() -> None:
     view = TurnView(lambda name, arguments: f"{name} for {arguments}")
     view.feed(call("c1", "read", "{}"))
     assert first_lines(view)[1] == "read (running): read for {}"
+
+
+def test_figures_that_only_the_log_has_stand_under_their_call() -> None:
+    """In order, as images where their bytes are here, as a line where they are not; other results' images are no display of their own."""
+
+    def image(digest: str) -> dict[str, Any]:
+        about = {"attachmentId": f"sha256:{digest}", "mediaType": "image/png", "name": digest, "width": 3, "height": 2}
+        return {"type": "image", "attachment": about}
+
+    def drawn(call_id: str, meta: Any, *digests: str) -> Event:
+        block = {"type": "tool-result", "toolCallId": call_id, "content": [text("ok"), *map(image, digests)], "isError": False}
+        return Event("tool/result", {"turn": 1, "step": 1, "message": {"content": [block]}, "meta": meta})
+
+    view = TurnView(image_of=lambda attachment_id: b"bytes" if attachment_id == "sha256:a" else None)
+    shown = {"figures": "shown"}
+    for event in (start(), call("1"), drawn("1", shown, "a", "b"), call("2"), drawn("2", None, "a"), call("3"), drawn("3", shown), end()):
+        view.feed(event)
+    assert [slot.key for slot in view.slots] == ["summary", "1", "figure:1:0", "figure:1:1", "2", "3"]
+    first, second = view.slots[2].bundle, view.slots[3].bundle
+    assert first == {"text/plain": "Figure of the scratch process: a image/png 3×2", "image/png": "Ynl0ZXM="}
+    assert (second["text/plain"], "image/png" in second) == ("Figure of the scratch process: b image/png 3×2", False)
+    assert all(slot.final for slot in view.slots)
