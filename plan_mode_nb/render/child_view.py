@@ -33,7 +33,7 @@ class ChildView:
         """Take one more event; returns its line, "" where it is worth none."""
         self._first = self._first or session
         sayings = self._sayings.setdefault(session, Sayings())
-        said = sayings.of(event)
+        said = sayings.of(_Undecided(event))
         is_own = session == self._first
         if event.type == "tool/call":
             data = mapping(event.data)
@@ -61,6 +61,14 @@ class ChildView:
         left = len(self._lines) - SHOWN
         earlier = [f"… {left} earlier line{'' if left == 1 else 's'}"] if left > 0 else []
         return [f"The child: {steps}, {calls}", *earlier, *self._lines[-SHOWN:]]
+
+
+class _Undecided:
+    """An event without who decided: a replayed answer must look like the person's."""
+
+    def __init__(self, event: EventLike) -> None:
+        self.type, self.seq, self.time = event.type, event.seq, event.time
+        self.data = {key: value for key, value in mapping(event.data).items() if key != "by"}
 
 
 def _is_failure(event: EventLike) -> bool:

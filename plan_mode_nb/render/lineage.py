@@ -11,7 +11,7 @@ from plan_mode_nb.document.document import StoredSession
 from plan_mode_nb.exceptions import LogError
 from plan_mode_nb.folds.descriptor import DESCRIPTOR, Descriptor
 from plan_mode_nb.folds.turns import TURNS
-from plan_mode_nb.log.codec import decode_all
+from plan_mode_nb.log.codec import decode
 from plan_mode_nb.log.events import Header
 from plan_mode_nb.log.fold import fold_values
 from plan_mode_nb.plan.visible import visible_line
@@ -40,7 +40,7 @@ def child_line(child: StoredSession) -> str:
     """``“count rows” (spawned): completed, 2 steps``; its own turn, without what it was forked with."""
     seed = child.header.seed_length
     try:
-        own = decode_all(list(child.lines[0 if seed is UNSET else seed :]))
+        own = [decode(line) for line in child.lines[0 if seed is UNSET else seed :]]
     except LogError as error:
         return f"cannot be read: {visible_line(str(error))}"
     made, turns = fold_values((DESCRIPTOR, TURNS), own)

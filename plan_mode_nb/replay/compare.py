@@ -20,7 +20,7 @@ _MESSAGE_IDS: Final = ("id",)
 GENERATED: Final[Mapping[str, tuple[str, ...]]] = {
     "user/message": _MESSAGE_IDS,
     "assistant/message": ("message.id",),
-    "tool/result": ("message.id",),
+    "tool/result": ("message.id", "meta.child.session"),
     "agent/inbox/spliced": ("inserted.*.id",),
     "command/run": ("commandId",),
     "command/done": ("commandId",),

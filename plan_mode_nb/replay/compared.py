@@ -57,6 +57,18 @@ class Compared:
             what = "drift, not a difference in what happened: " if found.drift else ""
             raise ReplayError(f"{what}{found.where} is not as recorded\n{short_diff(found.recorded, found.now)}", position=found.where)
 
+    def adopt(self, found: Difference, of: str) -> None:
+        """A difference found in a child's session is this one's, too. ``of``: the child, in words."""
+        self.note(replace(found, where=f"{of}, {found.where}"))
+
+    def note(self, found: Difference) -> None:
+        """Keep the first difference, with the turn and step in which it was found."""
+        if self.difference is None:
+            place = self.session.place
+            turn = f"turn {place.turn}, " if place.turn is not None else ""
+            step = f"step {place.step}, " if place.step is not None else ""
+            self.difference = replace(found, where=f"{turn}{step}{found.where}")
+
     # -- inside
 
     def _on_events(self, batch: Sequence[Event]) -> None:
@@ -65,7 +77,7 @@ class Compared:
                 return
             found = self._compare(event)
             if found is not None:
-                self._note(found)
+                self.note(found)
 
     def _compare(self, live: Event) -> Difference | None:
         if live.seq >= len(self.recorded):
@@ -82,14 +94,6 @@ class Compared:
             return found
         self.drifted[live.seq] = live.data["header"]
         return None
-
-    def _note(self, found: Difference) -> None:
-        """Keep the first difference, with the turn and step in which it was found."""
-        if self.difference is None:
-            place = self.session.place
-            turn = f"turn {place.turn}, " if place.turn is not None else ""
-            step = f"step {place.step}, " if place.step is not None else ""
-            self.difference = replace(found, where=f"{turn}{step}{found.where}")
 
 
 def _without_header(event: Event) -> Event:

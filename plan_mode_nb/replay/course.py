@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 from plan_mode_nb.agent.commands import CommandCall
 from plan_mode_nb.agent.dispatch import INSIDE
@@ -18,19 +18,16 @@ from plan_mode_nb.folds.context import CONTEXT
 from plan_mode_nb.folds.header import HEADER
 from plan_mode_nb.folds.history import HISTORY
 from plan_mode_nb.log.events import Draft, Event
-from plan_mode_nb.log.fold import Fold
 from plan_mode_nb.log.session import Session
-from plan_mode_nb.log.vocabulary import kind_of
 from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.loop.turn import LoopConfig
 from plan_mode_nb.models.recording import RECORDING, RecordedAnswer, recorded_answers
 from plan_mode_nb.replay.compacting import answers_of_command, asks_for_summary
 from plan_mode_nb.replay.compare import Comparison, Difference
 from plan_mode_nb.replay.compared import Compared
+from plan_mode_nb.replay.prefixes import Prefixes
 from plan_mode_nb.replay.recorded import Cut, Part, cut_of, is_played
 
-S = TypeVar("S")
-V = TypeVar("V")
 Stop = Callable[[LoopAgent, dict[str, Any]], None]
 Reopen = Callable[[LoopAgent], LoopAgent]
 _CLOSING: Final = ("tool/result", "step/end", "turn/end")
@@ -70,7 +67,7 @@ class Course(Compared):
         self._cut: Cut | None = None
         self._answers: list[RecordedAnswer] = []
         self._asked = 0
-        self._header, self._history, self._context = _Growing(HEADER), _Growing(HISTORY), _Growing(CONTEXT)
+        self._header, self._history, self._context = Prefixes(HEADER), Prefixes(HISTORY), Prefixes(CONTEXT)
 
     # -- parts
 
@@ -82,16 +79,20 @@ class Course(Compared):
                 continue
             restart = self._restart(part.start)
             if restart is None:
-                self._note(Difference(event.seq, f"event {event.seq}, which no cell caused", f"{event.type}", "nothing"))
+                self.note(Difference(event.seq, f"event {event.seq}, which no cell caused", f"{event.type}", "nothing"))
             else:
                 self.agent = agent = reopen(agent)
                 if self.place <= restart:
-                    self._note(Difference(event.seq, f"the restart at event {restart}", "what closes the log before it", "nothing"))
+                    self.note(Difference(event.seq, f"the restart at event {restart}", "what closes the log before it", "nothing"))
         self.check()
-        self.part, self._asked = part, 0
+        self.take_up(agent, part)
+        return agent
+
+    def take_up(self, agent: LoopAgent, part: Part) -> None:
+        """The live session stands at a part, and this agent runs it."""
+        self.agent, self.part, self._asked = agent, part, 0
         self._cut = cut_of(self.recorded, part)
         self._answers = recorded_answers(self.recorded[part.start : part.end])
-        return agent
 
     def config(self, config: LoopConfig) -> LoopConfig:
         """A loop's configuration as it was: limits belong to the deployment and are taken from the recording."""
@@ -124,7 +125,7 @@ class Course(Compared):
         part = self.part
         event = self.next
         if part is not None and event is not None and self.place < part.end:
-            self._note(Difference(event.seq, f"event {event.seq}", f"{event.type}", "nothing: it ended before"))
+            self.note(Difference(event.seq, f"event {event.seq}", f"{event.type}", "nothing: it ended before"))
         self.check()
 
     # -- within a turn, at every moment in which the loop waits
@@ -189,6 +190,11 @@ class Course(Compared):
             return False
         return not any(event.type == "step/start" for event in self.recorded[self.place : part.end])
 
+    @property
+    def cause(self) -> dict[str, Any] | None:
+        """Why the part's turn was stopped; None for one that was not."""
+        return None if self._cut is None else self._cut.cause
+
     async def stop(self) -> None:
         """Stop the turn as the person did, and wait for it: raises CancelledError."""
         assert self.agent is not None
@@ -222,7 +228,7 @@ class Course(Compared):
         """
         self._compare_messages(request)
         if self._asked >= len(self._answers):
-            self._note(Difference(self.place, "the number of requests", f"{len(self._answers)} in this turn", f"{self._asked + 1}"))
+            self.note(Difference(self.place, "the number of requests", f"{len(self._answers)} in this turn", f"{self._asked + 1}"))
         self.check()
         self._asked += 1
         return self._answers[self._asked - 1]
@@ -238,9 +244,9 @@ class Course(Compared):
             found = self.comparison.same(before, now)
             if found is not None:
                 path, recorded, live = found
-                self._note(Difference(self.place, f"message {number} of the request, {path}", str(recorded), str(live)))
+                self.note(Difference(self.place, f"message {number} of the request, {path}", str(recorded), str(live)))
         if len(expected) != len(messages):
-            self._note(Difference(self.place, "the number of messages in the request", str(len(expected)), str(len(messages))))
+            self.note(Difference(self.place, "the number of messages in the request", str(len(expected)), str(len(messages))))
 
     # -- calls
 
@@ -276,22 +282,6 @@ class Course(Compared):
 
     def _append(self, event: Event) -> None:
         if not self._plays(event.type):
-            self._note(Difference(event.seq, f"event {event.seq}, which a replay must not take over", event.type, "nothing"))
+            self.note(Difference(event.seq, f"event {event.seq}, which a replay must not take over", event.type, "nothing"))
             return
         self.session.append(Draft(event.type, event.data, event.surface_op, event.source_event_seqs, event.ignorable))
-
-
-class _Growing(Generic[S, V]):
-    """A fold of a log that is read further and further."""
-
-    def __init__(self, fold: Fold[S, V]) -> None:
-        self._fold, self._state, self._seen = fold, fold.start(), 0
-
-    def at(self, events: Sequence[Event], place: int) -> V:
-        """The value of the first ``place`` events; ``place`` never goes back."""
-        types = self._fold.types
-        for seq in range(self._seen, place):
-            if types is None or kind_of(events[seq]) in types:
-                self._state = self._fold.step(self._state, events[seq])
-        self._seen = max(self._seen, place)
-        return self._fold.value(self._state)

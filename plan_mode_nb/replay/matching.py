@@ -17,7 +17,7 @@ from plan_mode_nb.document.reconcile import merge_documents
 from plan_mode_nb.exceptions import LogError
 from plan_mode_nb.log.codec import decode_all
 from plan_mode_nb.log.events import Event
-from plan_mode_nb.replay.recorded import Part, parts
+from plan_mode_nb.replay.recorded import Part, child_part, parts
 
 VOLATILE_TAG: Final = "replay-volatile"
 """A cell with this tag says ``replay: volatile``: results of tools that run again are taken from the recording where they differ."""
@@ -110,7 +110,7 @@ class RecordedSession:
 class Matching:
     """``by_cell``: what each code cell did, by its place among code cells. ``orphans``: parts without a cell; ``unasked``: the reverse.
 
-    ``attachments``: the images that the notebook keeps, sha256 -> base64.
+    ``attachments``: the images that the notebook keeps, sha256 -> base64. ``children``: the sessions of child agents, which no cell had.
     """
 
     cells: list[NotebookCell]
@@ -121,6 +121,7 @@ class Matching:
     unasked: list[NotebookCell] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
     attachments: Mapping[str, str] = field(default_factory=dict)
+    children: Mapping[str, RecordedSession] = field(default_factory=dict)
 
     @property
     def places(self) -> Iterator[tuple[NotebookCell, Place]]:
@@ -151,7 +152,8 @@ def match(notebook: Mapping[str, Any]) -> Matching:
     recorded = [Place(id, part) for id, session in sessions.items() for part in session.parts]
     created = {id: session.stored.header.created_at for id, session in sessions.items()}
     recorded.sort(key=lambda place: (place.part.time, created[place.session], place.part.start))
-    found = Matching(cells, sessions, document.agents, {}, unread=unread, attachments=document.attachments)
+    children = read_children(document)
+    found = Matching(cells, sessions, document.agents, {}, unread=unread, attachments=document.attachments, children=children)
     _align(found, recorded)
     return found
 
@@ -170,6 +172,21 @@ def read_sessions(document: Document) -> tuple[dict[str, RecordedSession], list[
             continue
         found[id] = RecordedSession(stored, events, parts(stored.header, events))
     return found, unread
+
+
+def read_children(document: Document) -> dict[str, RecordedSession]:
+    """The sessions of child agents, each with its one part. One that cannot be read is left out: the call that made it will miss it."""
+    found: dict[str, RecordedSession] = {}
+    for id, stored in document.sessions.items():
+        if stored.header.origin is UNSET:
+            continue
+        try:
+            events = decode_all(list(stored.lines))
+        except LogError:
+            continue
+        part = child_part(stored.header, events)
+        found[id] = RecordedSession(stored, events, [] if part is None else [part])
+    return found
 
 
 def _align(found: Matching, recorded: list[Place]) -> None:

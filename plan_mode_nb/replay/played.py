@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol, get_args
 import msgspec
 
 from plan_mode_nb.agent.approval import ApprovalOutcome, ApprovalProvider, ApprovalRequest, Decided, NobodyToApprove
+from plan_mode_nb.agent.delegation import child_of
 from plan_mode_nb.agent.dispatch import INSIDE, INSIDE_START, call_inside
 from plan_mode_nb.agent.model import Chunk, Request
 from plan_mode_nb.agent.prestep import CallNext, Decision, Step
@@ -165,6 +166,8 @@ class PlayedTools:
         how = "derived" if tool is None else tool.replayed(call.arguments)
         well = course.part is not None and course.part.ended_well
         if how == "derived" and _is_derivable(course, call, recorded):
+            return await run(call)
+        if how == "delegates" and child_of(recorded.data.get("meta")) is not None:
             return await run(call)
         if tool is not None and well and (how in ("rebuilds", "volatile") or (course.runs_all and how == "played")):
             return self._settled(course, tool, how, recorded, await run(call))

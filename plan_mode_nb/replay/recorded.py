@@ -99,6 +99,23 @@ def is_stopped_compaction(event: Event) -> bool:
 
 def _turn(events: Sequence[Event], at: int) -> Part:
     data, start = events[at].data, _opening(events, at - 1)
+    stop, reason = _stop(events, at)
+    said = next((_text(event.data) for event in events[at:stop] if event.type == "user/message"), "")
+    return Part("turn", start, stop, events[at].time, data["source"], data.get("cell"), data["turn"], _short(said), reason)
+
+
+def child_part(header: Header, events: Sequence[Event]) -> Part | None:
+    """The one turn of a child's session, with what stands before it behind the seed; None where it never began."""
+    first = 0 if header.seed_length is UNSET else header.seed_length
+    at = _find(events, first, lambda event: event.type == "turn/start")
+    if at is None:
+        return None
+    stop, reason = _stop(events, at)
+    return Part("turn", first, stop, events[at].time, "", None, events[at].data["turn"], "", reason)
+
+
+def _stop(events: Sequence[Event], at: int) -> tuple[int, dict[str, Any] | None]:
+    """Where the turn that is open at ``at`` is over, and the reason of its end; None for one that stays open."""
     end = _find(events, at, lambda event: event.type == "turn/end")
     reason = None if end is None else events[end].data["reason"]
     stop = len(events) if end is None else end + 1
@@ -106,8 +123,7 @@ def _turn(events: Sequence[Event], at: int) -> Part:
         stop = _cut_at(events, at, end)
     while end is not None and stop < len(events) and _is_clearing(events[stop]):
         stop += 1
-    said = next((_text(event.data) for event in events[at:stop] if event.type == "user/message"), "")
-    return Part("turn", start, stop, events[at].time, data["source"], data.get("cell"), data["turn"], _short(said), reason)
+    return stop, reason
 
 
 def _opening(events: Sequence[Event], turn_start: int) -> int:

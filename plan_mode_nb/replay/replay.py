@@ -5,7 +5,7 @@ The host says which cell asks and runs the turn; this says which recorded part c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,10 +19,11 @@ from plan_mode_nb.log.events import SessionId
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.loop.turn import LoopConfig, TurnEnd
+from plan_mode_nb.replay.children import LedChildren
 from plan_mode_nb.replay.compacting import due_as_recorded
 from plan_mode_nb.replay.compare import Comparison
 from plan_mode_nb.replay.course import Course, Reopen, Stop, cancel
-from plan_mode_nb.replay.matching import Matching, NotebookCell, Place
+from plan_mode_nb.replay.matching import Matching, NotebookCell, Place, RecordedSession
 from plan_mode_nb.replay.played import Otherwise, PlayedModel, PlayedPeople, PlayedTools, fed_before_step
 
 
@@ -64,6 +65,7 @@ class Replay:
         self._bound: dict[str, Course] = {}
         self._born: set[str] = set()
         self._cell: NotebookCell | None = None
+        self.children = LedChildren(self)
 
     # -- Courses
 
@@ -83,6 +85,7 @@ class Replay:
         undos = [
             seams.tools.intercept(PlayedTools(self, seams, self._note)),
             seams.pre_step.register(fed_before_step(self), "innermost"),
+            seams.delegation.lead(self.children),
             seams.compaction.due.register(due_as_recorded(self.of), "outermost"),
         ]
         return undo_all(undos)
@@ -174,7 +177,25 @@ class Replay:
         """Follow nothing any more."""
         for course in self._bound.values():
             course.close()
+        self.children.close()
         self._courses.clear()
+
+    # -- for the children
+
+    def follow(self, recorded: RecordedSession, session: Session, stop: Stop, expected: Collection[int] = ()) -> Course:
+        """A course along a recorded session. ``stop``: how its turn is stopped; ``expected``: where the parts begin that cells will do."""
+        cwd = recorded.stored.header.cwd
+        course = self._courses[id(session)] = Course(
+            recorded.events,
+            session,
+            Comparison("" if cwd is UNSET else cwd, self.rules.folder, self.rules.sanitize),
+            expected=expected,
+            accepts_drift=self.rules.accepts_drift,
+            feeds=self.rules.feeds,
+            plays=self.rules.plays,
+            stop=stop,
+        )
+        return course
 
     # -- inside
 
@@ -210,19 +231,8 @@ class Replay:
             if self._bound.get(place.session) is not course:
                 raise ReplayError(f"{place} was recorded in session {place.session}, but this cell speaks to another")
             return course
-        recorded = self.matching.sessions[place.session]
-        cwd = recorded.stored.header.cwd
-        comparison = Comparison("" if cwd is UNSET else cwd, self.rules.folder, self.rules.sanitize)
-        course = Course(
-            recorded.events,
-            agent.session,
-            comparison,
-            expected=[each.part.start for _, each in self._places if each.session == place.session],
-            accepts_drift=self.rules.accepts_drift,
-            feeds=self.rules.feeds,
-            plays=self.rules.plays,
-            stop=lambda led, cause: self.stop(led, cause),
-        )
+        expected = [each.part.start for _, each in self._places if each.session == place.session]
+        course = self.follow(self.matching.sessions[place.session], agent.session, lambda led, cause: self.stop(led, cause), expected)
         course.sections = lambda: agent.seams.sections.texts(PromptContext(course.agent))
-        self._courses[id(agent.session)] = self._bound[place.session] = course
+        self._bound[place.session] = course
         return course

@@ -573,6 +573,29 @@ def a_secret(tell: Teller) -> None:
     tell.cell("%agent which token do we use?")
 
 
+@story(
+    "a-child",
+    [say("Somebody else counts."), call("spawn_agent", {"task": "Count `orders`.", "description": "count the orders"}), usage(500, 30)],
+    [say("I count."), python("len(orders)"), usage(300, 10)],
+    [say("There are four."), usage(330, 8)],
+    [say("Four orders."), usage(560, 5)],
+    [say("A copy of me makes the outline."), call("fork_agent", {"task": "Outline the report."}), usage(600, 30)],
+    [plan("# Report\n\n1. Totals.\n"), usage(700, 20)],
+    [say("Totals by day. To decide: the currency."), usage(760, 12)],
+    [say("Here is the plan."), plan("# Report the orders\n\n1. Totals by day, in euro.\n"), usage(820, 40)],
+    [say("I report them when you say so."), usage(900, 10)],
+)  # fmt: skip
+def a_child(tell: Teller) -> None:
+    tell.text(
+        "# Child agents\n\nOne begins with an empty conversation and asks before it runs code. The other is a copy of the planning agent: "
+        "it plans too, and only its parent hands in the plan."
+    )
+    tell.cell(LOAD)
+    tell.cell("orders = [19.5, 7.25, 40.0, 12.75]")
+    tell.cell("%agent how many orders?", lambda running: running.approval("Allow once"))
+    tell.cell("%plan report the orders", approve)
+
+
 def tell_all(names: Sequence[str], folder: Any) -> None:
     """Tell the named stories (all, when none is named) and save them."""
     for name, (answers, files, tell) in STORIES.items():

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from plan_mode_nb.document.document import StoredSession
 from plan_mode_nb.exceptions import FormatError, LogError
 from plan_mode_nb.log.fold import Fold
 from plan_mode_nb.log.session import Session
@@ -37,7 +38,8 @@ def _opened(file: Path, session: str | None, folds: Sequence[Fold[Any, Any]] = (
         raise error if file.name in str(error) else FormatError(f"{file.name}: {error}") from None
     for problem in source.problems:
         typer.echo(f"note: {problem}", err=True)
-    of = [("child of", str(opened.header.parent_session))] if is_child(opened.header) else []
+    own = StoredSession(opened.header, opened.lines)
+    of = [("child of", f"{opened.header.parent_session}  {child_line(own)}")] if is_child(opened.header) else []
     return opened, [*of, *(("child", f"{each.header.id}  {child_line(each)}") for each in descendants(opened.id, source.others))]
 
 

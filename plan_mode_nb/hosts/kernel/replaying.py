@@ -19,7 +19,7 @@ from plan_mode_nb.hosts.kernel.agents import unix_milliseconds
 from plan_mode_nb.hosts.kernel.led import AlongARecording, Kind, NotLed, button
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.loop.agent import LoopAgent
-from plan_mode_nb.replay.matching import Matching, Place, read_sessions
+from plan_mode_nb.replay.matching import Matching, Place, read_children, read_sessions
 from plan_mode_nb.replay.replay import Replay, Rules
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Replaying(AlongARecording, NotLed):
         if not parts:
             raise CommandError("nothing of this conversation was said in a cell, so there is nothing to replay")
         self.replay = Replay(
-            Matching([], sessions, document.agents, {}),
+            Matching([], sessions, document.agents, {}, children=read_children(document)),
             Rules(approves=False, feeds=lambda command: command == "plan", plays=lambda type: type not in _AXES),
             stop=button(host.shell),
             places=[(None, place) for place in parts],

@@ -32,7 +32,9 @@ class RecordedPeople:
 
     def __init__(self, matching: Matching) -> None:
         # Whether or not its cells still fit: that they do not is a reason to record again.
-        events = [event for session in matching.sessions.values() for event in session.events]
+        # What a session was forked with was answered in the one before it.
+        recorded = [*matching.sessions.values(), *matching.children.values()]
+        events = [event for each in recorded for event in each.events[each.stored.header.seed_length or 0 :]]
         events.sort(key=lambda event: event.time)
         self._answers, self._approvals = RecordedAnswers(events), RecordedApprovals(events)
         self.missing: list[str] = []

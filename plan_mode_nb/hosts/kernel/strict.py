@@ -148,7 +148,7 @@ class Strict(AlongARecording):
             return
         lines = [note_line(note) for note in self.replay.notes[self._reported :]]
         self._reported = len(self.replay.notes)
-        for id, course in self.replay.courses.items():
+        for id, course in {**self.replay.courses, **self.replay.children.courses}.items():
             for seq, header in course.drifted.items():
                 if (id, seq) not in self._drifted:
                     self._drifted.add((id, seq))
