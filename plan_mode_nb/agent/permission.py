@@ -59,7 +59,7 @@ class Permissions:
         """Add a check; returns the undo."""
         return self._checks.register(name, check)
 
-    async def require(self, call: ToolCall, preview: str) -> None:
+    async def require(self, call: ToolCall, preview: str, *, reason: str = UNCONFINABLE) -> None:
         """Return when the run may go ahead.
 
         Raises:
@@ -67,7 +67,7 @@ class Permissions:
             CallInterrupted: the turn was stopped while a check waited; nothing ran, and the call's result says so.
         """
         try:
-            verdict = await self.ask(call, preview)
+            verdict = await self.ask(call, preview, reason=reason)
         except asyncio.CancelledError:
             message = f"the turn was stopped before {call.name} was allowed to run; it did not run"
             raise CallInterrupted(Outcome(error_result(message, name="AbortError", code="APPROVAL_CANCELLED"))) from None
