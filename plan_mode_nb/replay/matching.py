@@ -24,7 +24,7 @@ VOLATILE_TAG: Final = "replay-volatile"
 _MAGIC: Final = re.compile(
     r"^(?P<indent>[ \t]*)%{1,2}(?P<name>plan|agent|sandbox|approval|session[ \t]+compact)\b(?!\s*\?\s*$)(?P<rest>.*)$", re.MULTILINE
 )
-_SESSION: Final = re.compile(r"^[ \t]*%session\b", re.MULTILINE)
+_SESSION: Final = re.compile(r"^[ \t]*%session\b(?![ \t]+compact\b)", re.MULTILINE)
 _INDIRECT: Final = re.compile(r"run_(line|cell)_magic|\bget_ipython\(\)")
 
 

@@ -162,6 +162,13 @@ def command(event: Event, chance: random.Random) -> Data | None:
     return None if changed is None else {**event.data, "text": changed}
 
 
+def summary(event: Event, chance: random.Random) -> Data | None:
+    if event.type != "compaction/summary":
+        return None
+    blocks = _blocks(event.data["summary"], "text", "text", chance)
+    return None if blocks is None else {**event.data, "summary": blocks, "rawOutput": blocks}
+
+
 EDITS: dict[str, Edit] = {
     "model text": model_text,
     "model arguments": _arguments_of(),
@@ -177,6 +184,7 @@ EDITS: dict[str, Edit] = {
     "tool description": tool_description,
     "prompt": prompt,
     "command": command,
+    "summary": summary,
 }
 
 
@@ -211,7 +219,8 @@ def _edited(notebook: Notebook, edit: Edit, chance: random.Random) -> Notebook |
 
 
 def _followed(event: Event, changed: Event, before: Data, after: Data) -> Event:
-    """Where else the log says the same: a call's arguments in the answer that made it, a message in the queue it waited in."""
+    """Where else the log says the same: a call's arguments in the answer that made it, a message in the queue it waited in, a summary in
+    the message that stands for what it summarizes."""
     if changed.type == "tool/call" and event.type == "assistant/message":
         content = [
             {**block, "arguments": after["arguments"]} if block.get("id") == changed.data["callId"] else block
@@ -220,6 +229,10 @@ def _followed(event: Event, changed: Event, before: Data, after: Data) -> Event:
         return msgspec.structs.replace(event, data={**event.data, "message": {**event.data["message"], "content": content}})
     if changed.type == "tool/code-dispatch-start" and event.data.get("subCallId") == changed.data["subCallId"]:
         return msgspec.structs.replace(event, data={**event.data, "arguments": after["arguments"]})
+    if changed.type == "compaction/summary" and event.type == "user/message" and changed.seq in event.sources:
+        now = {block["text"]: new["text"] for block, new in zip(before["summary"], after["summary"], strict=True)}
+        content = [{**block, "text": now.get(block["text"], block["text"])} for block in event.data["content"]]
+        return msgspec.structs.replace(event, data={**event.data, "content": content})
     if changed.type == "user/message" and event.type == "agent/inbox/spliced":
         inserted = [after if message["id"] == before["id"] else message for message in event.data["inserted"]]
         return msgspec.structs.replace(event, data={**event.data, "inserted": inserted})

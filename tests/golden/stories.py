@@ -399,6 +399,48 @@ def several_in_one_cell(tell: Teller) -> None:
     tell.cell("%plan\n%plan off")
 
 
+SUMMARIES = (
+    "## What the user wants\n- Sums of the orders by day.\n## The notebook\n- `orders`: 240 rows, `day` and `amount`.\n"
+    "## What comes next\n- Sum by day, then check.",
+    "## What the user wants\n- Sums of the orders by day; done.\n## The notebook\n- `sums`: one row a day, columns `day`, `amount`.",
+)
+
+
+@story(
+    "compaction",
+    [say("I look at all of them."), python("for row in orders:\n    print(row)"), usage(2000, 40)],
+    [say("240 orders on four days."), usage(4600, 20)],
+    [plan("# Sum by day\n\n1. Sum.\n2. Check.\n"), usage(4700, 30)],
+    [todos(("Sum", "in_progress"), ("Check", "pending")), usage(4800, 30)],
+    [python("sums = {}\nfor day, amount in orders:\n    sums[day] = sums.get(day, 0) + amount\n    print(day, sums[day])"), usage(8300, 60)],
+    [say(SUMMARIES[0]), usage(8400, 90)],
+    [python("assert sum(sums.values()) == sum(amount for _, amount in orders)\nprint('they add up')"), usage(3000, 20)],
+    [say("Summed, and they **add up**."), usage(3100, 20)],
+    [Slow(0.02), say("## What " + "the user wants " * 200)],
+    [say(SUMMARIES[1]), usage(3200, 60)],
+    [say("`day` and `amount`."), usage(2600, 10)],
+)  # fmt: skip
+def compaction(tell: Teller) -> None:
+    tell.text(
+        "# A long conversation\n\nOnce it fills four fifths of what the model can read, its older part becomes a summary, in the middle of "
+        "a turn: the approved plan and the todo list stay word for word. Then the person asks for one, stops it, and asks again."
+    )
+    tell.cell(LOAD)
+    tell.cell(f"{FREE}\n%config PlanAgent.context_window = 10_000\norders = [(f'2026-03-0{{n % 4 + 2}}', n * 1.5) for n in range(240)]")
+    tell.cell("%agent look at the orders")
+    tell.cell("%plan sum them by day", approve)
+
+    def stop(running: Running) -> None:
+        running.requests(9)
+        running.until_shown("Compacting the conversation")
+        running.interrupt()
+
+    tell.cell("%session compact", stop, fails="KeyboardInterrupt")
+    tell.cell("%session compact keep the names of the columns")
+    tell.cell("%agent which columns are there?")
+    tell.cell("sums")
+
+
 PICTURE = bytes.fromhex(
     "89504e470d0a1a0a0000000d494844520000000300000002080000000053a9ca7f0000000d4944415478da636868406000000e0401019a4d0d1b0000000049454e44ae426082"
 )
