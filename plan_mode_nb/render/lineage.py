@@ -11,8 +11,9 @@ from plan_mode_nb.document.document import StoredSession
 from plan_mode_nb.exceptions import LogError
 from plan_mode_nb.folds.descriptor import DESCRIPTOR, Descriptor
 from plan_mode_nb.folds.turns import TURNS
+from plan_mode_nb.folds.usage import USAGE
 from plan_mode_nb.log.codec import decode
-from plan_mode_nb.log.events import Header
+from plan_mode_nb.log.events import Event, Header
 from plan_mode_nb.log.fold import fold_values
 from plan_mode_nb.plan.visible import visible_line
 from plan_mode_nb.render.cards import end_phrase
@@ -36,14 +37,23 @@ def descendants(session: str, stored: Iterable[StoredSession]) -> list[StoredSes
     return found
 
 
-def child_line(child: StoredSession) -> str:
-    """``“count rows” (spawned): completed, 2 steps``; its own turn, without what it was forked with."""
+def own_events(child: StoredSession) -> list[Event]:
+    """What a child did itself, without what it was forked with.
+
+    Raises:
+        LogError: a line of it is no event.
+    """
     seed = child.header.seed_length
+    return [decode(line) for line in child.lines[0 if seed is UNSET else seed :]]
+
+
+def child_line(child: StoredSession) -> str:
+    """``“count rows” (spawned): completed, 2 steps, 630 tokens in, 18 out``."""
     try:
-        own = [decode(line) for line in child.lines[0 if seed is UNSET else seed :]]
+        own = own_events(child)
     except LogError as error:
         return f"cannot be read: {visible_line(str(error))}"
-    made, turns = fold_values((DESCRIPTOR, TURNS), own)
+    made, turns, usage = fold_values((DESCRIPTOR, TURNS, USAGE), own)
     first = next((each for each in own if each.type == "turn/start"), None)
     told = [*turns.closed, *([turns.open] if turns.open else [])]
     # The end of a turn of the seed stands in the child's own part, without its start.
@@ -51,7 +61,8 @@ def child_line(child: StoredSession) -> str:
         return f"{_made(made)}: not begun"
     last = told[-1]
     end = "open" if last.end is None else end_phrase(last.end) or "completed"
-    return f"{_made(made)}: {end}, {last.steps} step{'' if last.steps == 1 else 's'}"
+    given = usage.uncached_input + usage.cache_read + usage.cache_write
+    return f"{_made(made)}: {end}, {last.steps} step{'' if last.steps == 1 else 's'}, {given:,} tokens in, {usage.output:,} out"
 
 
 def _made(made: Descriptor | None) -> str:

@@ -70,7 +70,7 @@ def test_a_childs_approval_says_whose_it_is_and_its_code_runs_in_the_same_kernel
     assert events[-1].type == "turn/end"
     assert child not in kept(agent).agents.values()
     said = agent.kernel.must("%session")
-    assert f"child        {child}  “Set the limit.” (spawned): completed, 2 steps" in said
+    assert f"child        {child}  “Set the limit.” (spawned): completed, 2 steps, 2 tokens in, 2 out" in said
     log = agent.kernel.must(f"%session log {child}")
     assert "task: Set the limit." in log
     assert "assistant: Three." in log

@@ -35,7 +35,8 @@ def _finding(journal: JournalFile) -> Finding:
             return fix("journal", f"{what}: {error}; {_way_out(journal)}")
         if holds(document, journal.session):
             return ok("journal", f"{what} is in {notebook}; the next save there removes the journal")
-        if journal.header.id in document.sessions:
+        named = {journal.header.id, journal.header.parent_session} if journal.answers_to is None else {journal.header.id}
+        if named & document.sessions.keys():
             return ok("journal", f"{what} is taken into {notebook} when that is next opened or saved")
     where = f"not in {notebook}" if notebook is not None else "of a notebook that is not known"
     return fix("journal", f"{what} is {where}; {_way_out(journal)}")

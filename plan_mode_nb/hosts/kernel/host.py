@@ -142,7 +142,7 @@ class KernelHost:
     def push_plans(self) -> None:
         """Tell the pages again what plan mode is in each session."""
         if self.carrier is not None:
-            for session in self.sessions_to_carry().values():
+            for session in (agent.session for agent in self.agents.by_name.values() if len(agent.session)):
                 self.carrier.push_plan(session, self.plan_state(session))
 
     # -- what the carrier asks for

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from plan_mode_nb.exceptions import PlanModeError
+from plan_mode_nb.document.document import StoredSession
+from plan_mode_nb.exceptions import LogError, PlanModeError
 from plan_mode_nb.folds.context import CONTEXT, Context
 from plan_mode_nb.folds.plan import PLAN, PlanState
 from plan_mode_nb.folds.policies import APPROVAL_POLICY, SANDBOX_MODE
@@ -15,8 +16,9 @@ from plan_mode_nb.folds.tokens import MEASURE, Measure
 from plan_mode_nb.folds.turns import TURNS
 from plan_mode_nb.folds.usage import USAGE, Usage
 from plan_mode_nb.hosts.kernel import unsent
+from plan_mode_nb.log.fold import fold_values
 from plan_mode_nb.models.prices import price_of
-from plan_mode_nb.render.lineage import child_line, descendants, is_child
+from plan_mode_nb.render.lineage import child_line, descendants, is_child, own_events
 
 if TYPE_CHECKING:
     from plan_mode_nb.hosts.kernel.host import KernelHost
@@ -30,13 +32,14 @@ def status(host: KernelHost) -> str:
     spent, context, measure = host.on_agent(lambda: (session.fold(SPENDING), session.fold(CONTEXT), session.fold(MEASURE)))
     policy, mode = host.on_agent(lambda: (session.fold(APPROVAL_POLICY), session.fold(SANDBOX_MODE)))
     restored = host.agents.restored.get(session.id)
+    children = descendants(session.id, host.agents.all_stored)
     lines = [
         f"session      {session.id}" + (f" (restored with {restored} events)" if restored else ""),
         f"turns        {len(turns)}",
         f"plan mode    {_plan(plan)}",
         f"model        {_model(host)}",
         f"tokens       {usage.uncached_input:,} in, {usage.cache_read:,} cached, {usage.output:,} out",
-        *_price(spent),
+        *_price(_all_spent(spent, children)),
         *_context(context, measure, host.settings.agent.compact_at),
         f"size         {len(session)} events, {sum(map(len, session.lines)) / 1000:,.0f} kB",
         f"stored in    {host.front_end.kept_in(session)}",
@@ -46,9 +49,8 @@ def status(host: KernelHost) -> str:
     never_sent = unsent.note(unsent.waiting(host, session))
     if never_sent:
         lines.append(f"waiting      {never_sent}")
-    kept = host.agents.all_stored
-    lines += [f"child        {child.header.id}  {child_line(child)}" for child in descendants(session.id, kept)]
-    others = [each.header.id for each in kept if each.header.id != session.id and not is_child(each.header)]
+    lines += [f"child        {child.header.id}  {child_line(child)}" for child in children]
+    others = [each.header.id for each in host.agents.all_stored if each.header.id != session.id and not is_child(each.header)]
     if others:
         lines.append(f"also here    {', '.join(others)}")
     return "\n".join(lines)
@@ -71,6 +73,19 @@ def _model(host: KernelHost) -> str:
         return str(error)
     told = f"{choice.name} ({choice.why})"
     return told if plan_choice is None else f"{told}; in plan mode {plan_choice.name} ({plan_choice.why})"
+
+
+def _all_spent(spent: Mapping[Route, Usage], children: Iterable[StoredSession]) -> Mapping[Route, Usage]:
+    """With what children spent; one that cannot be read says so in its own line."""
+    total = dict(spent)
+    for child in children:
+        try:
+            (own,) = fold_values((SPENDING,), own_events(child))
+        except LogError:
+            continue
+        for route, usage in own.items():
+            total[route] = total[route] + usage if route in total else usage
+    return total
 
 
 def _price(spent: Mapping[Route, Usage]) -> list[str]:
