@@ -247,6 +247,10 @@ class Kernel:
 
     def kill(self) -> None:
         """``kill -9``, and a new process under the same connection and id, as a server's restart leaves it."""
+        process = self.manager.provisioner.process
+        # The manager interrupts before it kills, and a kernel may be quick enough to take that for a person's Stop.
+        process.kill()
+        process.wait()
         self.manager.restart_kernel(now=True)
         self.comms.clear()
         self.must("pass", 60)
