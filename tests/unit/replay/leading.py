@@ -17,7 +17,7 @@ from plan_mode_nb.agent.signature import tool_from
 from plan_mode_nb.agent.tools import Outcome, ToolCall, text_result
 from plan_mode_nb.document.chunks import write_metadata
 from plan_mode_nb.document.document import Document, StoredSession
-from plan_mode_nb.features import todo
+from plan_mode_nb.features import compaction, todo
 from plan_mode_nb.log.messages import user_message
 from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.loop.turn import TurnEnd
@@ -37,20 +37,27 @@ class Conversation:
     """One agent and the cells that spoke to it. ``made``: what the tool ``make`` made, in order; ``looked``: what ``look`` saw."""
 
     def __init__(
-        self, *steps: Step, answers: Iterable[Answering] = (), guide: str = GUIDE, lines: Sequence[str] = (), ids: str = "live"
-    ) -> None:
+        self, *steps: Step, answers: Iterable[Answering] = (), guide: str = GUIDE, lines: Sequence[str] = (), ids: str = "live",
+        window: int | None = None, compacted_at: float = 0.8,
+    ) -> None:  # fmt: skip
         self.made: list[str] = []
         self.looked: list[str] = []
         self.making: Callable[[str], str] = lambda what: f"made {what}"
         self.holds_looks = False
         self.looking = asyncio.Event()
         self._guide = guide
-        installs: list[Install] = [self._tools, todo.install, lambda seams: install(seams, PlanModeConfig(guide))]
-        self.bench = Workbench(*steps, install=installs, lines=lines, ids=ids)
+        installs: list[Install] = [
+            self._tools,
+            todo.install,
+            lambda seams: compaction.install(seams, compaction.CompactionPolicy(compacted_at)),
+            lambda seams: install(seams, PlanModeConfig(guide)),
+        ]
+        self.bench = Workbench(*steps, install=installs, lines=lines, ids=ids, window=window)
         self.bench.seams.questions.provide(ScriptedAnswers(*answers))
         self.agent: LoopAgent = self.bench.agent
         self.cells: list[str] = []
         self.ends: list[TurnEnd | None] = []
+        self.said: list[Any] = []
 
     def _tools(self, seams: Seams) -> Undo:
         async def make(call: ToolCall, what: str) -> Outcome:
@@ -71,11 +78,14 @@ class Conversation:
     # -- what cells do
 
     async def run(self, source: str, replay: Replay | None = None) -> None:
-        """One cell: ``%plan …`` or ``%agent …``."""
+        """One cell: ``%plan …``, ``%agent …`` or ``%session compact …``."""
         magic, _, text = source.removeprefix("%").partition(" ")
         cell = {"source": hashlib.sha256(source.encode()).hexdigest()}
         if replay is None:
             self.cells.append(source)
+        if magic == "session":
+            await self._compact(replay, cell, text.removeprefix("compact").strip())
+            return
         if magic == "plan":
             await self._lead(replay, cell, "command")
             assert self.bench.seams.commands is not None
@@ -88,6 +98,15 @@ class Conversation:
             await self._lead(replay, cell, "turn")
             self.agent.inbox.followup(user_message(text, id=self.bench.seams.new_id()))
         await self._turn(replay, cell)
+
+    async def _compact(self, replay: Replay | None, cell: dict[str, str], words: str) -> None:
+        """``%session compact``, as its host runs it."""
+        await self._lead(replay, cell, "command")
+        if replay is None or replay.play(self.agent) is None:
+            assert self.bench.seams.commands is not None
+            run = asyncio.ensure_future(self.bench.seams.commands.run("compact", CommandCall(self.agent, words), cell=cell))
+            self.said.append(await asyncio.gather(run, return_exceptions=True))
+        self._arrive(replay)
 
     async def _turn(self, replay: Replay | None, cell: dict[str, str]) -> None:
         end: TurnEnd | None = None

@@ -1,0 +1,175 @@
+"""A recorded compaction is made again where it was and from the recorded summary, whatever would be due now; so is one that failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from leading import Conversation, again
+
+from plan_mode_nb.exceptions import ModelError, ReplayError
+from plan_mode_nb.folds.history import HISTORY
+from plan_mode_nb.models.recording import RecordedModel
+from plan_mode_nb.models.script import call, fail, hold, say, usage
+from plan_mode_nb.replay.replay import Rules
+from plan_mode_nb.testing.workbench import counted_clock
+
+LONG = "the rows of March, and those of April " * 30
+SUMMARY: Any = [say("## What the user wants\n- the rows"), usage(90, 9)]
+TOO_LONG = ModelError("The conversation is longer than this model can read.", code="CONTEXT_OVERFLOW")
+
+
+def held(conversation: Conversation, *cells: str, meanwhile: Callable[[Conversation], Any] | None = None) -> Conversation:
+    """Hold it live."""
+
+    async def body() -> None:
+        for cell in cells:
+            await conversation.run(cell)
+
+    async def beside() -> None:
+        await asyncio.gather(body(), *([] if meanwhile is None else [meanwhile(conversation)]))
+
+    asyncio.run(beside())
+    return conversation
+
+
+def pressed(*steps: Any, window: int | None = 700) -> Conversation:
+    """Two long results fill what the model can read; then the steps."""
+    looks: list[Any] = [[call("look", {"what": LONG}), say(f"I look ({number}).")] for number in (1, 2)]
+    return Conversation(*looks, *steps, window=window)
+
+
+def asked(*steps: Any) -> Conversation:
+    return Conversation([say(LONG), usage(300, 300)], *steps)
+
+
+def types(conversation: Conversation) -> list[str]:
+    return [event.type for event in conversation.bench.session.events]
+
+
+HELD: dict[str, Callable[[], Conversation]] = {
+    "asked for": lambda: held(asked(SUMMARY, say("On.")), f"%agent {LONG}", "%session compact keep the names", "%agent go on"),
+    "nothing to compact": lambda: held(asked(), "%session compact", "%agent hello", "%session compact"),
+    "failed": lambda: held(
+        asked(fail(ModelError("It is down.", code="SERVER", status=503)), say("On.")), f"%agent {LONG}", "%session compact", "%agent go on"
+    ),
+    "empty": lambda: held(asked(say(" "), SUMMARY, say("On.")), f"%agent {LONG}", "%session compact", "%session compact", "%agent go on"),
+    "at pressure": lambda: held(pressed(SUMMARY, say("Done."), say("On.")), "%agent look", "%agent go on"),
+    "at pressure, failed": lambda: held(
+        pressed(fail(ModelError("It is down.", code="SERVER")), say("Done."), SUMMARY, say("On.")), "%agent look", "%agent go on"
+    ),
+    "too long": lambda: held(
+        Conversation(say(LONG), fail(TOO_LONG), SUMMARY, say("It fits."), fail(TOO_LONG), fail(TOO_LONG)),
+        f"%agent {LONG}", "%agent go on", "%agent and on",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(HELD))
+def test_led_along_its_recording_it_gives_the_same_log_without_its_model(name: str) -> None:
+    """Also where the threshold is another one now, or what the model can read is not known any more."""
+    live = HELD[name]()
+    for prepare in (lambda held: None, lambda held: setattr(held.bench.model, "window", 100)):
+        led, replay = again(live.notebook(), prepare=prepare)
+        assert types(led) == types(live)
+        assert replay.is_over
+        assert led.bench.model.requests == []
+        blank = [[{**each, "id": ""} for each in conversation.bench.session.fold(HISTORY)] for conversation in (live, led)]
+        for before, now in zip(*blank, strict=True):
+            assert before["content"] == now["content"]
+    if name != "nothing to compact":
+        assert "compaction/start" in types(live)
+
+
+@pytest.mark.parametrize("where", ["asked for", "at pressure"])
+def test_one_that_was_stopped_is_stopped_again(where: str) -> None:
+    """While its summary streamed: the cell ends as it did, and what follows goes on from the whole conversation."""
+
+    streaming = asyncio.Event()
+
+    async def wait() -> None:
+        streaming.set()
+        await asyncio.Event().wait()
+
+    async def stop(conversation: Conversation) -> None:
+        await streaming.wait()
+        conversation.agent.cancel({"kind": "user"})
+
+    cut = [say("## Wh"), hold(wait)]
+    live = (
+        held(asked(cut, say("On.")), f"%agent {LONG}", "%session compact", "%agent go on", meanwhile=stop)
+        if where == "asked for"
+        else held(pressed(cut, SUMMARY, say("On.")), "%agent look", "%agent go on", meanwhile=stop)
+    )
+    (end, *_) = live.bench.events("compaction/end")
+    assert end.data["error"] == "stopped"
+    led, replay = again(live.notebook())
+    assert types(led) == types(live)
+    assert replay.is_over
+    if where == "asked for":
+        assert isinstance(led.said[0][0], asyncio.CancelledError)
+
+
+@pytest.mark.parametrize("where", ["asked for", "at pressure"])
+def test_one_that_a_killed_process_left_is_played(where: str) -> None:
+    """Up to where the process ended; the next cell goes on in another one."""
+    live = HELD[where]()
+    start = next(event for event in live.bench.session.events if event.type == "compaction/start")
+    cells = live.cells[:2] if where == "asked for" else live.cells[:1]
+    killed = Conversation(SUMMARY, say("On."), say("On."), lines=live.bench.session.lines[: start.seq + 1], ids="next", window=700)
+    killed.bench.session._clock = counted_clock(9_000)
+    killed.cells = cells
+    held(killed, "%agent go on")
+    led, replay = again(killed.notebook())
+    assert types(led) == types(killed)
+    assert replay.is_over
+
+
+def word(type: str, change: Callable[[dict[str, Any]], None]) -> Callable[[list[dict[str, Any]]], None]:
+    def edit(events: list[dict[str, Any]]) -> None:
+        change(next(event for event in events if event["type"] == type)["data"])
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        pytest.param(
+            word("compaction/summary", lambda data: data["rawOutput"][0].update(text="## Else")), "compaction/summary", id="answer"
+        ),
+        pytest.param(
+            word("compaction/summary", lambda data: data["summary"][0].update(text="## Else")), "compaction/summary", id="summary"
+        ),
+        pytest.param(word("compaction/summary", lambda data: data["rawOutput"][0].update(text="## No")), "compaction/summary", id="answer"),
+        pytest.param(word("compaction/summary", lambda data: data["summary"][0].update(text="## No")), "compaction/summary", id="summary"),
+        pytest.param(word("compaction/summary", lambda data: data.update(shadowedTokenCount=1)), "shadowedTokenCount", id="price"),
+        pytest.param(word("command/run", lambda data: data.update(args="keep nothing")), "command/run", id="words"),
+    ],
+)
+def test_a_log_that_was_changed_by_hand_is_noticed(edit: Any, says: str) -> None:
+    notebook = HELD["asked for"]().notebook(edit)
+    with pytest.raises(ReplayError, match=says):
+        again(notebook)
+
+
+def test_where_it_was_compacted_counts_not_where_it_would_be_now() -> None:
+    """A summary that is missing in the recording is no reason to make one, and a history that is not the recorded one is a difference."""
+    live = held(pressed(say("Done."), window=None), "%agent look")
+    led, _ = again(live.notebook(), Rules(), lambda held: setattr(held.bench.model, "window", 10))
+    assert "compaction/start" not in types(led)
+
+
+def test_a_recording_as_a_model_gives_summaries_to_those_who_ask_for_one() -> None:
+    """In a demo nobody leads the turns: where the recording was compacted makes no other answer come."""
+    live = HELD["asked for"]()
+    model = RecordedModel(list(live.bench.session.events))
+    assert model.remaining == 2
+    held_again = Conversation()
+    held_again.agent.models = lambda name: model
+    held(held_again, f"%agent {LONG}", "%agent go on", "%session compact")
+    texts = [block["text"] for message in held_again.bench.session.fold(HISTORY) for block in message["content"]]
+    assert "## What the user wants\n- the rows" in texts
+    assert texts[-1] == "On."
