@@ -179,7 +179,8 @@ def _answers(events: Any, call_id: str) -> dict[str, str]:
     """What a forked child reads as results of the calls that its parent's open step still waits for."""
     asked: Event = next(event for event in reversed(events) if event.type == "assistant/message")
     calls = [block["id"] for block in asked.data["message"]["content"] if block["type"] == "tool-call"]
-    return {each: FORK_POINT if each == call_id else LEFT_TO_PARENT for each in calls}
+    # A call of a program has an id that begins with its program's.
+    return {each: FORK_POINT if call_id == each or call_id.startswith(f"{each}:") else LEFT_TO_PARENT for each in calls}
 
 
 def _label(words: str) -> str:

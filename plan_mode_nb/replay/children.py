@@ -7,10 +7,13 @@ from typing import Any, NoReturn, Protocol
 
 from plan_mode_nb.agent.agent import Agent, root_of
 from plan_mode_nb.agent.delegation import Birth, child_of
+from plan_mode_nb.agent.dispatch import INSIDE
 from plan_mode_nb.agent.model import Chunk, Request
 from plan_mode_nb.agent.prompt import PromptContext
 from plan_mode_nb.exceptions import ReplayError
-from plan_mode_nb.log.events import SessionId
+from plan_mode_nb.folds.descriptor import DESCRIPTOR
+from plan_mode_nb.log.events import Event, SessionId
+from plan_mode_nb.log.fold import fold_values
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.models.recording import RECORDING
@@ -49,7 +52,18 @@ class LedChildren:
         """The recorded child's."""
         course = self._replay.of(parent.session)
         result = None if course is None else course.result_of(call_id)
-        return None if result is None else child_of(result.data.get("meta"))
+        return None if course is None or result is None else self.recorded_for(course, result)
+
+    def recorded_for(self, course: Course, result: Event) -> SessionId | None:
+        """The session of the child that a recorded call had. The result of a call inside a call does not name it: there it is the next
+        one that no result names, if its task is the call's."""
+        if result.type != INSIDE:
+            return child_of(result.data.get("meta"))
+        named = {child_of(each.data.get("meta")) for each in course.recorded if each.type == "tool/result"}
+        unnamed = [each for id, each in self._replay.matching.children.items() if id not in named and id not in self.courses and each.parts]
+        ours = [each for each in unnamed if each.stored.header.parent_session == course.session.id]
+        following = min(ours, key=lambda each: each.stored.header.created_at, default=None)
+        return following.stored.header.id if following is not None and _is_for(following, result) else None
 
     def begin(self, birth: Birth) -> bool:
         """Lead the child along its session; play its turn where nothing says how its end would come about."""
@@ -97,6 +111,14 @@ class LedChildren:
             course = self._replay.of(root.session)
             cause = None if course is None else course.cause
             self._replay.stop(root, cause or {"kind": "user"})
+
+
+def _is_for(child: RecordedSession, result: Event) -> bool:
+    """Whether a child's label is what the call of this result said its task is, in full or cut."""
+    (made,) = fold_values((DESCRIPTOR,), child.events)
+    given = result.data.get("arguments")
+    said = (given.get("description") or given.get("task")) if isinstance(given, dict) else None
+    return made is not None and isinstance(said, str) and " ".join(said.split()).startswith(made.label.removesuffix("…"))
 
 
 class _NoModel:

@@ -14,8 +14,8 @@ from typing import Any, Final, Protocol, get_args
 import msgspec
 
 from plan_mode_nb.agent.approval import ApprovalOutcome, ApprovalProvider, ApprovalRequest, Decided, NobodyToApprove
-from plan_mode_nb.agent.delegation import child_of
 from plan_mode_nb.agent.dispatch import INSIDE, INSIDE_START, call_inside
+from plan_mode_nb.agent.mcp import PREFIX
 from plan_mode_nb.agent.model import Chunk, Request
 from plan_mode_nb.agent.prestep import CallNext, Decision, Step
 from plan_mode_nb.agent.questions import Answer, NobodyToAsk, QuestionProvider, QuestionRequest, Reply
@@ -35,6 +35,9 @@ class Courses(Protocol):
 
     def of(self, session: Session) -> Course | None:
         """The course; None for a session that is not replayed."""
+
+    def had_child(self, course: Course, result: Event) -> bool:
+        """Whether a recorded call, whose result this is, ran in a session of its own."""
 
 
 class PlayedModel:
@@ -167,9 +170,10 @@ class PlayedTools:
         well = course.part is not None and course.part.ended_well
         if how == "derived" and _is_derivable(course, call, recorded):
             return await run(call)
-        if how == "delegates" and child_of(recorded.data.get("meta")) is not None:
+        if how == "delegates" and self._courses.had_child(course, recorded):
             return await run(call)
-        if tool is not None and well and (how in ("rebuilds", "volatile") or (course.runs_all and how == "played")):
+        everything = course.runs_all and how == "played" and not call.name.startswith(PREFIX)
+        if tool is not None and well and (how in ("rebuilds", "volatile") or everything):
             return self._settled(course, tool, how, recorded, await run(call))
         if well:
             await self._inner_calls(course, call, recorded)

@@ -15,7 +15,7 @@ from plan_mode_nb.agent.prompt import PromptContext
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.exceptions import ReplayError
-from plan_mode_nb.log.events import SessionId
+from plan_mode_nb.log.events import Event, SessionId
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.loop.agent import LoopAgent
 from plan_mode_nb.loop.turn import LoopConfig, TurnEnd
@@ -25,6 +25,7 @@ from plan_mode_nb.replay.compare import Comparison
 from plan_mode_nb.replay.course import Course, Reopen, Stop, cancel
 from plan_mode_nb.replay.matching import Matching, NotebookCell, Place, RecordedSession
 from plan_mode_nb.replay.played import Otherwise, PlayedModel, PlayedPeople, PlayedTools, fed_before_step
+from plan_mode_nb.replay.servers import recorded_servers
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,10 @@ class Replay:
         """The course that a session follows."""
         return self._courses.get(id(session))
 
+    def had_child(self, course: Course, result: Event) -> bool:
+        """Whether a recorded call, whose result this is, ran in a session of its own."""
+        return self.children.recorded_for(course, result) is not None
+
     @property
     def courses(self) -> dict[str, Course]:
         """Recorded session id -> the course along it, for those that were reached."""
@@ -86,6 +91,7 @@ class Replay:
             seams.tools.intercept(PlayedTools(self, seams, self._note)),
             seams.pre_step.register(fed_before_step(self), "innermost"),
             seams.delegation.lead(self.children),
+            seams.servers.follow(recorded_servers(self.of)),
             seams.compaction.due.register(due_as_recorded(self.of), "outermost"),
         ]
         return undo_all(undos)
