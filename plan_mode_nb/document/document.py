@@ -91,7 +91,14 @@ class EncodedImages(Mapping[str, str]):
         return len(self._images)
 
 
-def one_session(session: StoredSession, *, agent: str | None = None) -> Document:
-    """A document that holds one session, such as a journal's; ``agent``: the name it answers to."""
+def one_session(
+    session: StoredSession, *, agent: str | None = None, chosen: int = 0, attachments: Mapping[str, str] | None = None
+) -> Document:
+    """A document that holds one session, such as a journal's.
+
+    ``agent``: the name it answers to; ``chosen``: how often that name was sent to another session by then.
+    """
     session_id = session.header.id
-    return Document(agents={} if agent is None else {agent: session_id}, sessions={session_id: session})
+    agents = {} if agent is None else {agent: session_id}
+    counts = {name: chosen for name in agents if chosen}
+    return Document(agents=agents, chosen=counts, sessions={session_id: session}, attachments=attachments or {})

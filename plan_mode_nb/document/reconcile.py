@@ -108,6 +108,8 @@ def holds(document: Document, session: StoredSession) -> bool:
     """Whether every line of a session is in the document, under its id or as a fork. Never one that was stripped from it."""
     if document.locked or document.is_stripped(session.header.id):
         return False
+    if not session.lines:
+        return True
     merged = merge_documents(document, Document(sessions={session.header.id: session}))
     return _lines(merged) == _lines(document)
 

@@ -141,3 +141,21 @@ class Appender:
             if self._handle >= 0:
                 os.close(self._handle)
                 self._handle = -1
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make a private folder, or make an existing one private.
+
+    Raises:
+        StoreError: it cannot be made, or it is a link, a file, or somebody else's.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or (hasattr(os, "getuid") and found.st_uid != os.getuid()):
+            raise StoreError(f"{folder} must be a folder of your own, because conversations are kept there; move it out of the way")
+        if stat.S_IMODE(found.st_mode) != 0o700:
+            folder.chmod(0o700)
+    except OSError as error:
+        raise StoreError(f"the folder {folder} cannot be used ({reason(error)}); set JUPYTER_RUNTIME_DIR to one that can") from error

@@ -1,7 +1,8 @@
 """The journal: a private file that the kernel appends each event to before the event has any visible effect (log.md, Who writes it, 1).
 
-A journal is a whole copy of its session, so it can be reconciled with any other copy. Its first row names the session's header, the kernel
-and the notebook; a further row is added when the notebook is renamed. It goes once its events are in the notebook.
+A journal is a whole copy of its session, so it can be reconciled with any other copy. Its first row names the session's header, the agent,
+the kernel and the notebook; further rows hold images (before the events that name them), and where the notebook was moved. It goes once its
+events are in the notebook.
 """
 
 from __future__ import annotations
@@ -10,19 +11,22 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import UNSET
 
+from plan_mode_nb.document.chunks import is_count
 from plan_mode_nb.document.document import Document, StoredSession, one_session
 from plan_mode_nb.exceptions import FormatError, StoreError
 from plan_mode_nb.log.events import Header
 from plan_mode_nb.log.headers import read_header
-from plan_mode_nb.store.files import Appender, read_bytes, reason, replace
+from plan_mode_nb.log.messages import digests_in_lines
+from plan_mode_nb.store.files import Appender, prepare_folder, read_bytes, reason, replace
 from plan_mode_nb.store.locks import is_locked, lock
 
 FOLDER: Final = "plan_mode_nb"
@@ -46,24 +50,6 @@ def journal_folder(create: bool = True) -> Path:
     return folder
 
 
-def prepare_folder(folder: Path) -> None:
-    """Make a private folder, or make an existing one private.
-
-    Raises:
-        StoreError: it cannot be made, or it is a link, a file, or somebody else's.
-    """
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or (hasattr(os, "getuid") and found.st_uid != os.getuid()):
-            raise StoreError(f"{folder} must be a folder of your own, because conversations are kept there; move it out of the way")
-        if stat.S_IMODE(found.st_mode) != 0o700:
-            folder.chmod(0o700)
-    except OSError as error:
-        raise StoreError(f"the folder {folder} cannot be used ({reason(error)}); set JUPYTER_RUNTIME_DIR to one that can") from error
-
-
 class Journal:
     """The sink of one session in one kernel. The file appears with the first write, so that looking leaves nothing behind."""
 
@@ -77,13 +63,18 @@ class Journal:
         notebook: str | None,
         pid: int,
         agent: str | None = None,
+        chosen: int = 0,
+        images: Callable[[], Mapping[str, bytes]] = dict,
     ) -> None:
         """``lines``: the session's list, which grows after each write (``Session.lines``). ``notebook``: its absolute path, if known.
 
-        ``agent``: the name that the session answers to, if any.
+        ``agent``: the name that the session answers to, if any; ``chosen``: how often that name was sent to another session. ``images()``:
+        by sha256, those that are nowhere else yet; each is kept with the first event that names it.
         """
         self._folder, self._header, self._lines = folder, header, lines
-        self._kernel, self._notebook, self._pid, self._agent = kernel, notebook, pid, agent
+        self._kernel, self._notebook, self._pid, self._agent, self._chosen = kernel, notebook, pid, agent, chosen
+        self._images = images
+        self._kept_images: set[str] = set()
         self._appender: Appender | None = None
 
     @property
@@ -101,7 +92,18 @@ class Journal:
         if self._appender is None or self._appender.is_gone:
             self._open([*self._lines, *lines])
         else:
-            self._appender.write(lines, sync=ends_turn)
+            images = self._images_of(lines)
+            self._appender.write([*_image_rows(images), *lines], sync=ends_turn)
+            self._kept_images.update(images)
+
+    def keep(self) -> None:
+        """Have the file, though no event is new: that the agent goes on with this session is worth keeping.
+
+        Raises:
+            StoreError: as :meth:`write`.
+        """
+        if self._appender is None or self._appender.is_gone:
+            self._open(list(self._lines))
 
     def sync(self) -> None:
         """Bring what was written to the disk."""
@@ -134,17 +136,19 @@ class Journal:
         self.close()
         prepare_folder(self._folder)
         path = self._free_name(lines)
-        row = {
-            "type": "journal",
-            "header": self._header.to_json(),
-            "agent": self._agent,
-            "kernel": self._kernel,
-            "path": self._notebook,
-            "pid": self._pid,
-        }
-        replace(path, "".join(f"{line}\n" for line in (_compact(row), *lines)).encode(), mode=0o600)
+        whose = {"header": self._header.to_json(), "agent": self._agent, **({"chosen": self._chosen} if self._chosen else {})}
+        row = {"type": "journal", **whose, "kernel": self._kernel, "path": self._notebook, "pid": self._pid}
+        self._kept_images.clear()
+        images = self._images_of(lines)
+        replace(path, "".join(f"{line}\n" for line in (_compact(row), *_image_rows(images), *lines)).encode(), mode=0o600)
+        self._kept_images.update(images)
         self._appender = Appender(path)
         lock(self._appender.fileno())
+
+    def _images_of(self, lines: Sequence[str]) -> dict[str, bytes]:
+        named = digests_in_lines(lines) - self._kept_images
+        images = self._images() if named else {}
+        return {digest: images[digest] for digest in sorted(named & images.keys())}
 
     def _free_name(self, lines: Sequence[str]) -> Path:
         stem = f"{segment(self._header.id)}.{segment(self._kernel)}"
@@ -163,7 +167,8 @@ class Journal:
 
 @dataclass(frozen=True)
 class JournalFile:
-    """One journal as read. ``notebook``: the path last recorded; ``is_live``: a running kernel still writes it."""
+    """One journal as read. ``notebook``: the path last recorded; ``is_live``: a running kernel still writes it. ``chosen``: how often its
+    agent had been sent to another session; ``attachments``: sha256 -> base64."""
 
     path: Path
     header: Header
@@ -173,6 +178,8 @@ class JournalFile:
     notebook: str | None
     pid: int | None
     is_live: bool
+    chosen: int = 0
+    attachments: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def session(self) -> StoredSession:
@@ -187,7 +194,7 @@ class JournalFile:
     @property
     def document(self) -> Document:
         """The same as a document, for merging."""
-        return one_session(self.session, agent=self.answers_to)
+        return one_session(self.session, agent=self.answers_to, chosen=self.chosen, attachments=self.attachments)
 
     def remove(self) -> bool:
         """Delete the file unless a running kernel writes it; whether it is gone."""
@@ -211,13 +218,17 @@ def read_journal(path: Path) -> JournalFile:
     if first.get("type") != "journal":
         raise FormatError(f"{path} is no journal of plan_mode_nb", line=1)
     header = read_header(first.get("header"), line=1)
-    notebook, pid = first.get("path"), first.get("pid")
+    notebook, pid, chosen = first.get("path"), first.get("pid"), first.get("chosen")
     lines: list[str] = []
+    attachments: dict[str, str] = {}
     for row in rows[1:]:
-        if row.startswith(_ROW):
-            notebook = _row(row).get("path", notebook)
-        else:
+        if not row.startswith(_ROW):
             lines.append(row)
+            continue
+        told = _row(row)
+        notebook = told.get("path", notebook)
+        if isinstance(told.get("sha256"), str) and isinstance(told.get("data"), str):
+            attachments[told["sha256"]] = told["data"]
     return JournalFile(
         path=path,
         header=header,
@@ -227,6 +238,8 @@ def read_journal(path: Path) -> JournalFile:
         notebook=notebook if isinstance(notebook, str) else None,
         pid=pid if isinstance(pid, int) else None,
         is_live=is_locked(path),
+        chosen=chosen if is_count(chosen) else 0,
+        attachments=attachments,
     )
 
 
@@ -266,6 +279,10 @@ def _row(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _image_rows(images: Mapping[str, bytes]) -> list[str]:
+    return [_compact({"type": "journal/image", "sha256": each, "data": b64encode(data).decode()}) for each, data in images.items()]
 
 
 def _compact(row: dict[str, Any]) -> str:

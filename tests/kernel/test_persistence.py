@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from base64 import b64encode
 from pathlib import Path
 
 import nbformat
@@ -21,10 +22,11 @@ PLAN = {"plan": "# Count\n\nCount the rows."}
 def test_a_killed_kernel_loses_nothing_that_was_seen() -> None:
     """``kill -9`` in the middle of a turn: the restarted kernel finds every event, and the open turn is closed as interrupted. A steer that
     no step had taken yet is offered, and not sent unasked."""
+    picture = (Path(__file__).parents[1] / "golden" / "grey.png").resolve()
     steps = [[say("Seen."), call("python", {"code": "x = 1"})], [Slow(0.05), say("word " * 200)], [say("Going on."), usage(1, 1)]]
     with AgentKernel(sys.executable, steps) as agent:
         agent.kernel.must("%sandbox danger-full-access")
-        cell = agent.kernel.send("%plan work")
+        cell = agent.kernel.send(f"%%plan --image {picture}\nwork")
         agent.kernel.until_shown(cell, "word", 20)
         agent.kernel.handled(agent.act("controls", {"kind": "steer", "text": "but in blue"}), 60)
         agent.kernel.kill()
@@ -38,6 +40,7 @@ def test_a_killed_kernel_loses_nothing_that_was_seen() -> None:
         assert ran.shown[-1] == "Going on."
         assert ran.text.endswith("To send it:\n%agent but in blue\n")
         assert "but in blue" not in str(agent.server.requests[-1].body)
+        assert b64encode(picture.read_bytes()).decode() in str(agent.server.requests[-1].body), "the journal has the image too"
         after = agent.fold()
         assert [turn["end"]["kind"] for turn in after["turns"]] == ["interrupted", "completed"]
         request = agent.server.requests[-1].body["messages"]
@@ -115,7 +118,8 @@ def test_a_session_in_the_notebook_file_is_found_by_another_kernel() -> None:
 
 
 def test_a_fork_goes_on_beside_its_parent() -> None:
-    """``%session fork`` inherits, ``%session use`` goes back, and neither changes the other."""
+    """``%session fork`` inherits, ``%session use`` goes back, and neither changes the other. The choice outlives a kernel that is killed
+    before any page has it."""
     with AgentKernel(sys.executable, [[say("A."), usage(1, 1)], [say("B."), usage(1, 1)]]) as agent:
         agent.run("%plan one")
         parent = agent.fold()
@@ -124,8 +128,20 @@ def test_a_fork_goes_on_beside_its_parent() -> None:
         agent.run("%plan off")
         agent.run("%agent two")
         assert agent.fold()["session"] != parent["session"]
+        fork = agent.fold()
         agent.run(f"%session use {parent['session']}")
         assert agent.fold() == parent
+        agent.kernel.kill()
+        agent.kernel.must("%load_ext plan_mode_nb")
+        assert agent.fold() == parent
+        agent.run(f"%session use {fork['session']}")
+        agent.run("%session new")
+        agent.kernel.kill()
+        agent.kernel.must("%load_ext plan_mode_nb")
+        assert agent.fold()["events"] == 0
+        listed = agent.run("%session").text
+        assert parent["session"] in listed
+        assert fork["session"] in listed
 
 
 def test_an_exported_session_can_be_imported() -> None:

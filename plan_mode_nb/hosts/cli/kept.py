@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from plan_mode_nb.document.reconcile import holds
 from plan_mode_nb.exceptions import PlanModeError
 from plan_mode_nb.hosts.cli.findings import Finding, fix, ok
 from plan_mode_nb.store.journal import JournalFile, journals
+from plan_mode_nb.store.merging import is_kept
 from plan_mode_nb.store.notebook import load_document
 
 
@@ -33,7 +33,7 @@ def _finding(journal: JournalFile) -> Finding:
             document = load_document(notebook)
         except PlanModeError as error:
             return fix("journal", f"{what}: {error}; {_way_out(journal)}")
-        if holds(document, journal.session):
+        if is_kept(document, journal):
             return ok("journal", f"{what} is in {notebook}; the next save there removes the journal")
         named = {journal.header.id, journal.header.parent_session} if journal.answers_to is None else {journal.header.id}
         if named & document.sessions.keys():

@@ -7,11 +7,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 from plan_mode_nb.document.document import Document
-from plan_mode_nb.document.reconcile import holds, merge_documents, with_agents
+from plan_mode_nb.document.reconcile import merge_documents, with_agents
 from plan_mode_nb.store.belonging import journals_for
 from plan_mode_nb.store.journal import JournalFile, journal_folder
 from plan_mode_nb.store.journal import journals as found
-from plan_mode_nb.store.merging import merge_journals
+from plan_mode_nb.store.merging import is_kept, merge_journals
 from plan_mode_nb.store.notebook import load_document, save_document
 
 
@@ -29,7 +29,7 @@ def journals_of(folder: Path, notebook: Path, kernels: Collection[str], sessions
 def remove_held(document: Document, journals: Collection[JournalFile]) -> None:
     """Remove the journals whose events are all in the document, which is in its file."""
     for journal in journals:
-        if holds(document, journal.session):
+        if is_kept(document, journal):
             journal.remove()
 
 

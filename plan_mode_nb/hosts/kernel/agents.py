@@ -124,6 +124,10 @@ class Agents:
         """How often each of these names was sent to another session than the one before; missing is 0."""
         return {name: self._chosen[name] for name in self.by_name if self._chosen.get(name)}
 
+    def choices(self, name: str) -> int:
+        """How often this name was sent to another session."""
+        return self._chosen.get(name, 0)
+
     def strip(self, sessions: Collection[str]) -> list[LoopAgent]:
         """These sessions were removed from the notebook for good: their agents begin new ones, which are returned."""
         self._stored = {id: stored for id, stored in self._stored.items() if id not in sessions}

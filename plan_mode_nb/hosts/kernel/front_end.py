@@ -57,7 +57,10 @@ class CellFrontEnd:
 
     def sink(self, name: str, session: Session) -> Sink:
         """The session's journal in this kernel."""
-        return self._journals.make(name, session)
+        agents, kept = self._host.agents, self._host.composition.seams.attachments
+        return self._journals.make(
+            name, session, agents.choices(name), lambda: {sha: data for sha, data in kept.items() if sha not in agents.images}
+        )
 
     @property
     def notebook(self) -> Path | None:

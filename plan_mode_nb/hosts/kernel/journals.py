@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import UNSET
 
+from plan_mode_nb.exceptions import StoreError
 from plan_mode_nb.hosts.kernel import sources
 from plan_mode_nb.log.session import Session, Sink
 from plan_mode_nb.store.journal import Journal, journal_folder
+
+_logger = logging.getLogger(__name__)
 
 
 class Journals:
@@ -20,16 +25,25 @@ class Journals:
         self._shell = shell
         self._moved: Path | None = None
         self._journals: dict[str, Journal] = {}
+        self._chosen: dict[str, int] = {}
 
     @property
     def notebook(self) -> Path | None:
         """The notebook's file, as far as this kernel knows it."""
         return self._moved or sources.notebook_path(self._shell)
 
-    def make(self, name: str, session: Session) -> Sink:
-        """The sink of a session: its journal in this kernel. ``name``: the agent whose session it is; a child answers to none."""
+    def make(self, name: str, session: Session, chosen: int, images: Callable[[], Mapping[str, bytes]]) -> Sink:
+        """The sink of a session: its journal in this kernel. ``name``: the agent whose session it is; a child answers to none.
+
+        ``chosen``: how often that name was sent to another session. Where that has just happened the journal is there at once, because the
+        choice must outlive the kernel. ``images()``: those that no notebook holds yet, by sha256.
+        """
         path = self.notebook
         notebook = None if path is None else str(path)
+        is_child = session.header.origin is not UNSET
+        before = self._journals.pop(session.id, None)
+        if before is not None:
+            before.close()  # its file is taken over by the new one, which holds no less
         journal = Journal(
             journal_folder(create=False),
             session.header,
@@ -37,9 +51,18 @@ class Journals:
             kernel=kernel_id(self._shell),
             notebook=notebook,
             pid=os.getpid(),
-            agent=name if session.header.origin is UNSET else None,
+            agent=None if is_child else name,
+            chosen=0 if is_child else chosen,
+            images=images,
         )
         self._journals[session.id] = journal
+        if not is_child and chosen > self._chosen.setdefault(name, chosen):
+            self._chosen[name] = chosen
+            try:
+                journal.keep()
+            except StoreError as error:
+                # The next event is refused with the same sentence; until then only the choice is at stake.
+                _logger.warning("plan_mode_nb: that %s goes on with session %s is not kept yet: %s", name, session.id, error)
         return journal
 
     def moved(self, notebook: Path) -> None:

@@ -37,6 +37,7 @@ def from_disk(path: Path | None, journal_folder: Path, kernel_id: str) -> Docume
     """What the notebook file holds, in its metadata and in outputs, with the journals that belong to it: this kernel's (a restart keeps its
     id), and those that name this path and a session of the file. Any other is left for ``doctor`` to offer."""
     from plan_mode_nb.store.belonging import journals_for
+    from plan_mode_nb.store.merging import without_bare
     from plan_mode_nb.store.notebook import read_notebook
 
     stored, problems = Document(), []
@@ -48,8 +49,12 @@ def from_disk(path: Path | None, journal_folder: Path, kernel_id: str) -> Docume
             problems.append(str(error))
     named = {id: name for name, id in stored.agents.items()}
     found = journals_for(journal_folder, notebook=str(path or ""), kernels={kernel_id}, sessions=set(stored.sessions))
-    journals = [one_session(each.session, agent=named.get(each.header.id, each.answers_to)) for each in found if not each.is_live]
-    merged = merge_documents(stored, *journals)
+    journals = [
+        one_session(each.session, agent=named.get(each.header.id, each.answers_to), chosen=each.chosen, attachments=each.attachments)
+        for each in found
+        if not each.is_live
+    ]
+    merged = without_bare(merge_documents(stored, *journals), stored)
     return replace(merged, problems=(*merged.problems, *problems))
 
 

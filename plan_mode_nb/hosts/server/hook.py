@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from plan_mode_nb.document.chunks import KEY, is_ours, read_metadata
-from plan_mode_nb.document.reconcile import holds
 from plan_mode_nb.exceptions import PlanModeError
 from plan_mode_nb.hosts.server.saved import Saved, reconciled
 from plan_mode_nb.store.belonging import journals_for
 from plan_mode_nb.store.journal import JournalFile, journal_folder, read_journal
+from plan_mode_nb.store.merging import is_kept
 
 _MARK = f'"{KEY}'.encode()
 
@@ -123,7 +123,7 @@ class SaveHook:
         if not journal.exists():
             return
         read = read_journal(journal)
-        if not read.is_live and holds(read_metadata(self._in_file(Path(os_path), os_path)), read.session) and read.remove():
+        if not read.is_live and is_kept(read_metadata(self._in_file(Path(os_path), os_path)), read) and read.remove():
             self._log.info("plan_mode_nb: the journal %s was removed: its events are in %s", journal.name, os_path)
 
 

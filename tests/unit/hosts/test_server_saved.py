@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from plan_mode_nb.document.document import Document
 from plan_mode_nb.document.reconcile import holds
 from plan_mode_nb.document.strip import strip_metadata
 from plan_mode_nb.hosts.server.saved import reconciled
-from plan_mode_nb.store.journal import read_journal
+from plan_mode_nb.store.journal import JournalFile, read_journal
+from plan_mode_nb.store.merging import is_kept
 
 SHORT, LONG = stored.lines(1), stored.lines(3)
 
@@ -121,3 +123,38 @@ def test_a_journal_whose_branch_is_in_the_notebook_as_a_fork_is_held(tmp_path: P
 def test_a_document_of_nothing_is_saved_as_it_came() -> None:
     assert reconciled({"kernelspec": stored.KERNEL}, {}).metadata == {"kernelspec": stored.KERNEL}
     assert read_metadata({}) == Document()
+
+
+def test_a_journal_with_a_later_choice_says_which_session_an_agent_goes_on_with(tmp_path: Path) -> None:
+    """A kernel that was killed right after `%session use`: the choice is in its journal, and in the file after the next save."""
+    sessions = {"new": stored.lines(1, id="new"), "old": stored.lines(1, id="old")}
+    saving = stored.metadata(sessions, agents={"main": "new"}, chosen={"main": 1})
+    journal = chosen(tmp_path, "old", sessions["old"], 2)
+    assert not is_kept(read_metadata(saving), journal)
+    saved = reconciled(saving, {}, [journal]).metadata
+    assert (saved["plan_mode_nb"]["agents"], saved["plan_mode_nb"]["chosen"]) == ({"main": "old"}, {"main": 2})
+    assert is_kept(read_metadata(saved), journal)
+    assert reconciled(saved, {}, [chosen(tmp_path, "new", sessions["new"], 1)]).metadata == saved
+
+
+def test_a_session_that_was_begun_and_given_up_without_a_word_leaves_nothing(tmp_path: Path) -> None:
+    saving = stored.metadata({"s": stored.lines(1)})
+    given_up, present = chosen(tmp_path, "a", [], 1), chosen(tmp_path, "b", [], 2)
+    saved = reconciled(saving, {}, [given_up, present]).metadata
+    assert saved["plan_mode_nb"]["sessions"].keys() == {"s", "b"}
+    assert saved["plan_mode_nb"]["agents"] == {"main": "b"}
+    assert all(is_kept(read_metadata(saved), each) for each in (given_up, present))
+
+
+def test_a_journals_images_are_saved_before_it_goes(tmp_path: Path) -> None:
+    lines = stored.lines(1)
+    journal = replace(chosen(tmp_path, "s", lines, 0), attachments={"a" * 64: "QUJD"})
+    assert not is_kept(read_metadata(stored.metadata({"s": lines})), journal)
+    saved = reconciled(stored.metadata({"s": lines}), {}, [journal])
+    assert saved.changes == ("1 images",)
+    assert is_kept(read_metadata(saved.metadata), journal)
+
+
+def chosen(folder: Path, id: str, lines: list[str], count: int) -> JournalFile:
+    """The journal of an agent's session, of a kernel that is gone."""
+    return JournalFile(folder / id, stored.header(id), lines, "main", "gone", None, 1, False, chosen=count)

@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +17,13 @@ from pathlib import Path
 import pytest
 
 from plan_mode_nb.exceptions import FormatError, StoreError
+from plan_mode_nb.log.events import Draft
+from plan_mode_nb.log.messages import user_message
 from plan_mode_nb.log.session import Session
+from plan_mode_nb.log.vocabulary import surface
 from plan_mode_nb.store.belonging import journal_documents, journals_for
-from plan_mode_nb.store.journal import Journal, journal_folder, journals, prepare_folder, read_journal
+from plan_mode_nb.store.files import prepare_folder
+from plan_mode_nb.store.journal import Journal, journal_folder, journals, read_journal
 from plan_mode_nb.testing.logs import new_session, plan_mode, turn_end, turn_start, user
 
 
@@ -282,3 +287,36 @@ def test_a_turns_end_is_brought_to_the_disk(folder: Path, monkeypatch: pytest.Mo
     assert synced == []
     session.append(turn_end(1))
     assert len(synced) == 1
+
+
+def test_an_image_is_kept_once_ahead_of_the_events_that_name_it(folder: Path) -> None:
+    """Whole or not at all: where the disk is full the next write brings it again. The bytes count as no event."""
+    session = new_session()
+    kept = {digest * 64: bytes([number]) * 300 for number, digest in enumerate("abc")}
+    journal = Journal(folder, session.header, session.lines, kernel="k", notebook=None, pid=1, images=lambda: kept)
+    session.sink = journal
+    session.append(turn_start(1), showing("a" * 64))
+    with disk_of(only_file(folder).stat().st_size + 400), pytest.raises(StoreError):
+        session.append(showing("b" * 64))
+    session.append(showing("b" * 64, "a" * 64), showing("d" * 64))
+    journal.close()
+    found = read_journal(only_file(folder))
+    assert found.lines == list(session.lines)
+    assert {sha: b64decode(text) for sha, text in found.attachments.items()} == {sha: kept[sha] for sha in ("a" * 64, "b" * 64)}
+    assert only_file(folder).read_text().count('"journal/image"') == 2
+    session.append(showing("c" * 64))
+    assert read_journal(only_file(folder)).attachments.keys() == {sha * 64 for sha in "abc"}, "a file that was let go is written whole"
+
+
+def test_a_choice_is_kept_before_anything_is_said(folder: Path) -> None:
+    session = new_session()
+    journal = Journal(folder, session.header, session.lines, kernel="k", notebook=None, pid=1, agent="main", chosen=3)
+    journal.keep()
+    journal.close()
+    found = read_journal(only_file(folder))
+    assert (found.lines, found.chosen, found.document.agents, found.document.chosen) == ([], 3, {"main": "s"}, {"main": 3})
+
+
+def showing(*digests: str) -> Draft:
+    blocks = [{"type": "image", "attachment": {"attachmentId": f"sha256:{each}", "mediaType": "image/png"}} for each in digests]
+    return surface("user/message", user_message(blocks, id="u"))
