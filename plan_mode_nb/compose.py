@@ -19,6 +19,7 @@ from plan_mode_nb.features import (
     ask_user,
     children,
     compaction,
+    mcp,
     missing_tools,
     redaction,
     restart,
@@ -29,8 +30,9 @@ from plan_mode_nb.features import (
 from plan_mode_nb.features.code_mode import tool as run_code
 from plan_mode_nb.features.sandbox import backends
 from plan_mode_nb.features.tools import bash, change, files, kernel
-from plan_mode_nb.features.tools.cap import spill_into
+from plan_mode_nb.features.tools.cap import Results, spill_into
 from plan_mode_nb.features.tools.closed import Closed
+from plan_mode_nb.models.mcp import connect
 
 INSTRUCTIONS = "agent:instructions"
 INSTRUCTIONS_ORDER = 0
@@ -107,6 +109,17 @@ def in_programs(around: Surroundings) -> Plugin:
     """One more plugin for those who want it: the tools of a composition as functions of one program."""
     spill = None if around.results is None else spill_into(around.results)
     return Plugin("code mode", lambda seams: run_code.install(seams, spill))
+
+
+def mcp_servers() -> mcp.Servers:
+    """What keeps the MCP servers of a shell, none of them wanted yet. It outlives compositions."""
+    return mcp.Servers(connect)
+
+
+def with_servers(servers: mcp.Servers, around: Surroundings) -> Plugin:
+    """The plugin that offers their tools."""
+    spill = None if around.results is None else spill_into(around.results)
+    return Plugin("MCP servers", lambda seams: servers.install(seams, Results(seams.redactions.text, spill)))
 
 
 def _closed(root: Path, surroundings: Surroundings) -> Closed:

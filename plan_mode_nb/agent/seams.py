@@ -14,6 +14,7 @@ from plan_mode_nb.agent.commands import CommandRegistry
 from plan_mode_nb.agent.compaction import Compaction
 from plan_mode_nb.agent.confinement import Confinement
 from plan_mode_nb.agent.delegation import Delegation
+from plan_mode_nb.agent.mcp import Recordings
 from plan_mode_nb.agent.permission import Permissions
 from plan_mode_nb.agent.prestep import PreStepChain
 from plan_mode_nb.agent.previews import Previews
@@ -49,6 +50,7 @@ class Seams:
     reopening: Reopening
     previews: Previews
     delegation: Delegation
+    servers: Recordings
     commands: CommandRegistry | None
     projections: Projections | None
     attachments: dict[str, bytes] = field(default_factory=dict)
@@ -73,6 +75,7 @@ class Seams:
             reopening=Reopening(),
             previews=Previews(),
             delegation=Delegation(),
+            servers=Recordings(),
             commands=CommandRegistry(new_id, redactions.text) if commands else None,
             projections=Projections() if projections else None,
         )

@@ -24,14 +24,14 @@ import sys
 import threading
 import traceback
 import types
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from typing import Any, BinaryIO, Final
 
 FILE: Final = "<run_code>"
 _SHOW, _RETURN = "__show__", "__return__"
 _WIDTH: Final = 120
-_CHUNK: Final = 65_536
-_PIPE_CHUNKS: Final = 4
+_PIPE: Final = 1_048_576
+"""More bytes than the pipe holds: read once, it is empty, even while another thread prints on and on."""
 HEAD: Final = 1_000_000
 TAIL: Final = 200_000
 """Characters of output that are sent on, from its two ends."""
@@ -52,24 +52,13 @@ class _Returned(BaseException):
         self.value = value
 
 
-class _Awaitable:
-    """A value that is there already may be awaited all the same."""
-
-    def __await__(self) -> Generator[None, None, Any]:
-        return self
-        yield
+def _there(value: Any) -> Generator[None, None, Any]:
+    return value
+    yield
 
 
-class _Text(_Awaitable, str): ...
-
-
-class _List(_Awaitable, list[Any]): ...
-
-
-class _Object(_Awaitable, dict[str, Any]): ...
-
-
-_KINDS: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = ((str, _Text), (list, _List), (dict, _Object))
+_AWAITABLE: Final[dict[type, Any]] = {kind: type(kind.__name__, (kind,), {"__await__": _there}) for kind in (str, list, dict)}
+"""A value that is there already may be awaited all the same."""
 
 
 class Channel:
@@ -85,10 +74,7 @@ class Channel:
     def hear(self) -> dict[str, Any]:
         """The next line; ends the process when there is none, for then nobody waits for it."""
         line = self._given.readline()
-        if not line:
-            os._exit(0)
-        heard: dict[str, Any] = json.loads(line)
-        return heard
+        return dict(json.loads(line)) if line else os._exit(0)
 
     def say(self, line: dict[str, Any]) -> None:
         """Send a line."""
@@ -113,7 +99,8 @@ class Channel:
         if "error" in answer:
             raise ToolCallError(tool, answer["error"])
         value = answer.get("value")
-        return next((made(value) for kind, made in _KINDS if isinstance(value, kind)), value)
+        made = _AWAITABLE.get(type(value))
+        return value if made is None else made(value)
 
     def end(self, how: str) -> None:
         """The last line; a call that a thread makes from now on is refused."""
@@ -143,34 +130,17 @@ class Tool:
             raise TypeError(f"{self.__name__} was given an argument too many: {self.__doc__}")
         return self._channel.ask(self.__name__, {**placed, **named})
 
-    def __repr__(self) -> str:
-        return f"<tool {self.__doc__}>"
 
+class Tools(dict[str, Tool]):
+    """All of them, for names that are none of Python's: ``tools["a-name"](…)``; as attributes, too."""
 
-class Tools:
-    """All of them, for names that are none of Python's: ``tools["a-name"](…)``."""
-
-    def __init__(self, tools: dict[str, Tool]) -> None:
-        self._tools = tools
-
-    def __getitem__(self, name: str) -> Tool:
-        if name not in self._tools:
-            raise KeyError(f"there is no tool {name!r}; the tools are {', '.join(self._tools)}")
-        return self._tools[name]
+    def __missing__(self, name: str) -> Tool:
+        raise KeyError(f"there is no tool {name!r}; the tools are {', '.join(self)}")
 
     def __getattr__(self, name: str) -> Tool:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        try:
+        if name in self:
             return self[name]
-        except KeyError as error:
-            raise AttributeError(error.args[0]) from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tools)
-
-    def __dir__(self) -> list[str]:
-        return list(self._tools)
+        raise AttributeError(f"there is no tool {name!r}; the tools are {', '.join(self)}")
 
 
 class Printed:
@@ -200,9 +170,7 @@ class Printed:
                 with contextlib.suppress(OSError, ValueError):  # the program closed it
                     stream.flush()
         with self._reading:
-            # No more than the pipe holds: another thread that prints on and on must not hold this up.
-            for _ in range(_PIPE_CHUNKS):
-                self._keep(self._decoder.decode(self._read()))
+            self._keep(self._read())
 
     def close(self) -> None:
         """Send the rest. What is printed afterwards is lost."""
@@ -219,7 +187,7 @@ class Printed:
             ready, _, _ = select.select([self._pipe, self._wake], [], [])
             ending = self._wake in ready
             with self._reading:
-                self._keep(self._decoder.decode(self._read()))
+                self._keep(self._read())
 
     def _keep(self, text: str) -> None:
         """Send the first characters as they come, and keep the last ones for the end."""
@@ -231,11 +199,10 @@ class Printed:
             self._left_out += len(self._tail) - TAIL
             self._tail = self._tail[-TAIL:]
 
-    def _read(self) -> bytes:
-        try:
-            return os.read(self._pipe, _CHUNK)
-        except BlockingIOError:
-            return b""
+    def _read(self) -> str:
+        with contextlib.suppress(BlockingIOError):
+            return self._decoder.decode(os.read(self._pipe, _PIPE))
+        return ""
 
 
 class _Top(ast.NodeTransformer):
@@ -267,14 +234,9 @@ def show(value: Any) -> None:
     """Print a value as its reader wants it: text as it is, structures over several lines."""
     if value is None:
         return
-    if isinstance(value, str):
-        print(value)
-    else:
-        print(pprint.pformat(value, width=_WIDTH, sort_dicts=False, compact=True) if _is_plain(value) else repr(value))
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, (dict, list, tuple, set))
+    is_structure = isinstance(value, (dict, list, tuple, set))
+    shown = pprint.pformat(value, width=_WIDTH, sort_dicts=False, compact=True) if is_structure else repr(value)
+    print(value if isinstance(value, str) else shown)
 
 
 def run(code: str, names: dict[str, Any]) -> str:
@@ -284,7 +246,7 @@ def run(code: str, names: dict[str, Any]) -> str:
         program = compiled(code)
         ran = eval(program, names)  # a code object of statements
         if inspect.iscoroutine(ran):
-            asyncio.run(_awaited(ran))
+            asyncio.run(ran)
     except _Returned as returned:
         show(returned.value)
     except SystemExit as error:
@@ -296,13 +258,6 @@ def run(code: str, names: dict[str, Any]) -> str:
         print(told(error), file=sys.stderr, end="")
         return "error"
     return "ok"
-
-
-async def _awaited(program: Any) -> None:
-    try:
-        await program
-    except _Returned as returned:  # asyncio lets no BaseException of its task's through quietly
-        show(returned.value)
 
 
 def told(error: BaseException) -> str:
@@ -318,10 +273,6 @@ def told(error: BaseException) -> str:
     return "".join(trace.format())
 
 
-def _is_free(name: str) -> bool:
-    return name.isidentifier() and not keyword.iskeyword(name) and not hasattr(builtins, name)
-
-
 def main() -> None:
     """Take over the standard streams, run the program, and end, whatever threads it leaves."""
     process = os.getpid()
@@ -333,7 +284,8 @@ def main() -> None:
     channel.before_call = printed.send
     sys.path.append(os.getcwd())
     tools = {each["name"]: Tool(channel, each["name"], each["parameters"], each["signature"]) for each in request["tools"]}
-    bare = {name: tool for name, tool in tools.items() if _is_free(name)}
+    taken = {*keyword.kwlist, *dir(builtins)}
+    bare = {name: tool for name, tool in tools.items() if name.isidentifier() and name not in taken}
     program = sys.modules["__main__"] = types.ModuleType("__main__")
     vars(program).update(bare, tools=Tools(tools), ToolCallError=ToolCallError, **{_SHOW: show, _RETURN: _Returned})
     how = run(request["code"], vars(program))

@@ -11,7 +11,7 @@ from plan_mode_nb.agent.model import Model
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.agent.shell import Shell
-from plan_mode_nb.compose import compose, in_programs, notebook
+from plan_mode_nb.compose import compose, in_programs, mcp_servers, notebook, with_servers
 from plan_mode_nb.features.retry import RetryPolicy, Sleep
 from plan_mode_nb.hosts.front_end import People
 from plan_mode_nb.hosts.kernel.choices import Choices
@@ -37,6 +37,7 @@ class Composition:
         self._people = people
         self._sleep = sleep
         self._root = Path.cwd()
+        self.servers = mcp_servers()
         self._installed: Undo = lambda: None
         self._installed_for: tuple[Any, ...] = ()
         self._choices = Choices(settings.agent, read_recording)
@@ -49,6 +50,7 @@ class Composition:
             ConfigError: a setting cannot work; the composition stays as it was.
         """
         agent = self.settings.agent
+        self.servers.wanted = self.settings.servers
         recording = agent.model if agent.answers == "recording" else ""
         frozen = (agent.instructions, agent.answers, agent.max_retries, agent.sandbox_network, agent.compact_at, agent.max_child_depth)
         wanted = (self.settings.plan, recording, agent.code_mode, *frozen)
@@ -70,7 +72,7 @@ class Composition:
             max_child_depth=agent.max_child_depth,
             sleep=self._sleep,
         )
-        more = [in_programs(around)] if agent.code_mode else []
+        more = [with_servers(self.servers, around), *([in_programs(around)] if agent.code_mode else [])]
         undos: list[Undo] = [compose(self.seams, [*plugins, *more])]
         if answers is None:
             undos.append(self.seams.questions.provide(self._people))
@@ -117,7 +119,8 @@ class Composition:
         return self._choices.model(name)
 
     async def aclose(self) -> None:
-        """Close the models' connections. On the agent thread."""
+        """Close the models' connections, and those to MCP servers. On the agent thread."""
+        await self.servers.aclose()
         await self._choices.aclose()
 
     def _recorded(self) -> Sequence[Event]:

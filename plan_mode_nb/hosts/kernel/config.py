@@ -8,15 +8,18 @@ classes raise.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from traitlets import Bool, Enum, Float, Int, TraitError, Unicode
+from traitlets import Bool, Dict, Enum, Float, Int, TraitError, Unicode
 from traitlets.config import Configurable
 
+from plan_mode_nb.agent.mcp import Server
 from plan_mode_nb.exceptions import ConfigError
+from plan_mode_nb.features.mcp.config import servers
 from plan_mode_nb.plan import PlanModeConfig, resolve_config
 
 FILE_NAME = "plan_mode_nb.json"
@@ -87,6 +90,9 @@ class PlanAgent(Strict):
     code_mode = Bool(False, help="Whether the model may also call its tools from a Python program of its own, with run_code.").tag(
         config=True
     )
+    mcp_servers = Dict(
+        help="MCP servers whose tools the model may use, by name: command, args, env, cwd, or url, headers; as in other tools' files."
+    ).tag(config=True)
     record_chunks = Bool(False, help="Log every streamed chunk, not only usage and finish.").tag(config=True)
     instructions = Unicode(INSTRUCTIONS, help="The first section of the system prompt.").tag(config=True)
     answers = Enum(
@@ -119,6 +125,15 @@ class Settings:
 
     agent: PlanAgent
     plan_mode: PlanMode
+
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """The MCP servers now.
+
+        Raises:
+            ConfigError: one cannot be what is meant; names it and the key.
+        """
+        return servers(self.agent.mcp_servers, os.environ)
 
     @property
     def plan(self) -> PlanModeConfig:

@@ -257,7 +257,7 @@ def test_threads_and_children_of_a_program(tmp_path: Path) -> None:
 
 def test_a_program_cannot_start_another(tmp_path: Path) -> None:
     """Nor does its section offer it; a forged line is refused."""
-    made = programs(tmp_path / "ws", "tools._tools['bash']._channel.ask('run_code', {'code': '1'})", "run_code(code='1')")
+    made = programs(tmp_path / "ws", "tools['bash']._channel.ask('run_code', {'code': '1'})", "run_code(code='1')")
     asyncio.run(made.bench.ask("go"))
     assert "a program cannot start another" in made.texts[0]
     assert "NameError: name 'run_code' is not defined" in made.texts[1]
@@ -267,7 +267,7 @@ def test_a_program_cannot_start_another(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["not json", '{"call": 1}', '{"done": "perhaps"}', '{"out": 1}', "[]", '{"call": "read"}'])
 def test_whatever_else_stands_in_its_pipe_ends_it(line: str, tmp_path: Path) -> None:
     """What the process says is not believed."""
-    said = "tools._tools['bash']._channel._said"
+    said = "tools['bash']._channel._said"
     made = ran(tmp_path / "ws", f"{said}.write({line!r}.encode() + b'\\n')\n{said}.flush()\nimport time\ntime.sleep(60)")
     assert made.results[0][1] == "PROGRAM_DIED"
     assert "[the program's process ended in the middle: it " in made.texts[0]
