@@ -31,7 +31,9 @@ ANSWERS = (
     [say("Here is my plan."), call("exit_plan_mode", {"plan": PLAN}), usage(10, 5)],
     [call("python", {"code": "count = 41\ncount"}), usage(10, 5)],
     [say("Forty-one."), usage(10, 5)],
+    [call("spawn_agent", {"task": "Count on."}), usage(10, 5)],
     [call("python", {"code": "count += 1\ncount"}), usage(10, 5)],
+    [say("Forty-two."), usage(10, 5)],
     [say("Forty-two."), usage(10, 5)],
 )
 
@@ -55,6 +57,7 @@ def test_recorded_turns_make_their_variables_again_without_a_model_and_the_conve
     assert restarted.kernel.must("print(count)") == "42\n"
     assert len(restarted.server.requests) == asked
     assert restarted.types() == before
+    assert restarted.kernel.must("%session").count("\nchild ") == 1
     live = restarted.run(MORE, 60)
     assert live.shown[-1] == "Live again."
     assert len(restarted.server.requests) == asked + 1
