@@ -72,7 +72,7 @@ class Children:
         ) -> Outcome:
             """Hand a self-contained task to a new agent and wait for its result: research, a review, a part of the work.
 
-            It has your tools, limits and kernel, but an empty conversation. You get its last message, not its steps.
+            It has your tools, limits and kernel, but an empty conversation, and its steps do not fill yours: you get its last message.
             """
             return await self.run(call, "spawn", task, description)
 
