@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import rounded
+from benchmarks.measuring import as_installed, rounded
 
 ROUNDS = 5
 IMPORT = "import time; start = time.process_time(); import plan_mode_nb; print(time.process_time() - start)"
@@ -29,18 +29,12 @@ def measure() -> dict[str, Any]:
     """``{"import_s": s, "load_ext_s": s}``."""
     imports, loads = [], []
     with tempfile.TemporaryDirectory() as folder:
-        environment = _environment(Path(folder))
+        environment = as_installed(Path(folder))
         for _ in range(ROUNDS + 1):
             imports.append(_import(environment))
             loads.append(_load(environment))
     # The first round compiled the modules, as an installer does.
     return {"import_s": rounded(statistics.median(imports[1:])), "load_ext_s": rounded(statistics.median(loads[1:]))}
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    """Folders of its own, and byte code that is kept there even where this process does not write any."""
-    folders = ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "PYTHONPYCACHEPREFIX")
-    return {"PYTHONDONTWRITEBYTECODE": "", **{name: str(folder / name.lower()) for name in folders}}
 
 
 def _import(environment: dict[str, str]) -> float:

@@ -7,6 +7,7 @@ import itertools
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 Work = Callable[[], object]
 
@@ -42,3 +43,12 @@ def gaps(moments: Sequence[float]) -> list[float]:
 def rounded(value: float) -> float:
     """Three digits that count: more would pretend to know."""
     return float(f"{value:.3g}")
+
+
+def as_installed(folder: Path) -> dict[str, str]:
+    """The environment of a process that finds its byte code compiled, as after an installation, once another one with it has run.
+
+    Byte code and Jupyter's files are in ``folder``, whatever this process is told about writing any.
+    """
+    folders = ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "PYTHONPYCACHEPREFIX")
+    return {"PYTHONDONTWRITEBYTECODE": "", **{name: str(folder / name.lower()) for name in folders}}
