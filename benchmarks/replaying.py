@@ -1,8 +1,8 @@
 """``replay_ratio``: recorded notebooks under nbval, beside plain nbval of cells that do and show the same. Time on the wall.
 
 The plain copy has the agent's cells replaced by code that displays their recorded outputs; what the kernel tool ran, runs there too. A
-round is one run of each, one after the other; the ratio is the median of the rounds' ratios. What the rounds were is said on stderr, and the
-same in processor time, which other programs disturb less.
+round is one run of each, one after the other; the ratio is the median of the rounds' ratios. What the rounds were is said on stderr, and
+the same in processor time, which other programs disturb less.
 """
 
 from __future__ import annotations
