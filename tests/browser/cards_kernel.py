@@ -41,7 +41,28 @@ Find out why **1,204 rows** lost their region, then repair the join and say what
 - [x] read the files
 - [ ] repair the join
 """
-LONG = "# A long plan\n\n" + "\n".join(f"{i}. Step number {i} of many, each to be read before anything happens." for i in range(1, 501))
+PART = """\
+## Part {n} of the plan
+
+Why part {n} matters, in **bold** words, with `code` and a [link](https://example.org/{n}).
+
+1. Step {n}.1 reads the data before anything happens.
+2. Step {n}.2:
+
+   ```python
+   frame = frame.merge(other, on="id", how="left")  # {n}
+   assert frame.notna().all().all()
+   ```
+
+- [ ] check {n}
+
+| check | before | after |
+|---|---:|---:|
+| rows | {n} | {n} |
+
+"""
+_PARTS = "".join(PART.replace("{n}", str(n)) for n in range(1, 278))
+LONG = "# A long plan\n\n" + _PARTS + "Then the same again.\n" * 11 + "The last line of 5,000."
 REVIEW = [{"id": "plan-review", "question": "Approve this plan?", "options": [{"label": "Approve"}, {"label": "Keep planning"}]}]
 QUESTIONS = [
     {

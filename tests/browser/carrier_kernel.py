@@ -93,3 +93,10 @@ class Warnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.texts.append(record.getMessage())
+
+
+def forget() -> None:
+    """Be a kernel again that nothing of plan mode was loaded in."""
+    comm.get_comm_manager().comms.pop(NAME, None)
+    for handler in [each for each in logging.getLogger().handlers if isinstance(each, Warnings)]:
+        logging.getLogger().removeHandler(handler)

@@ -1,162 +1,40 @@
-"""A real Jupyter server and a real notebook page in Chromium, for tests.
-
-`JupyterServer` runs JupyterLab or Notebook in folders of its own; `NotebookPage` is one browser page with one notebook. Both
-wait for the event they need, within a deadline; nothing sleeps.
-"""
+"""A real notebook page in Chromium, as a person has it. Whatever waits, waits for its event, within a deadline; nothing sleeps."""
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
 
 import nbformat
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright
+from applications import START_S, App, JupyterServer
+from playwright.sync_api import BrowserContext, Error, Locator, Page
 
-App = Literal["lab", "notebook", "server"]
-
-EXTENSION = Path(__file__).resolve().parents[2] / "plan_mode_nb" / "hosts" / "lab" / "labextension"
-HELPERS = Path(__file__).resolve().parent
-CHROMIUM_ARGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
-START_S = 90
-WAIT_MS = 30_000
+WAIT_MS = 60_000
+"""For an event that comes at once on a machine with nothing else to do."""
 
 # The notebook panel of this page, in JupyterLab (several widgets) and in Notebook (one).
 _PANEL = "[...window.jupyterapp.shell.widgets('main')].find(w => w.context && w.sessionContext)"
 
 
-def chromium(playwright: Playwright) -> Browser:
-    """A headless Chromium. Raises FileNotFoundError where none is installed."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        raise FileNotFoundError("no Chromium on the PATH")
-    return playwright.chromium.launch(executable_path=path, args=list(CHROMIUM_ARGS))
-
-
-class JupyterServer:
-    """One server, on a free port, with configuration, data, runtime and notebooks under ``folder``. ``options``: for its command line.
-
-    It loads the lab extension from this source tree, whatever copy is installed, and its kernels can import the helper modules
-    that lie beside this file.
-    """
-
-    def __init__(self, folder: Path, app: App = "lab", options: Sequence[str] = (), **environment: str) -> None:
-        self.app: App = app
-        self._options = options
-        self.root = folder / "notebooks"
-        self.runtime = folder / "runtime"
-        self.log: list[str] = []
-        self._folder = folder
-        self._port = _free_port()
-        self._workspaces = itertools.count()
-        self._running = threading.Event()
-        self.root.mkdir(parents=True)
-        extensions = folder / "share" / "labextensions"
-        extensions.mkdir(parents=True)
-        (extensions / "plan-mode-nb").symlink_to(EXTENSION)
-        news = folder / "settings" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
-        news.parent.mkdir(parents=True)
-        news.write_text('{"fetchNews": "false"}')
-        self._process = subprocess.Popen(
-            self._command(), env=self._environment(environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
-        )
-        threading.Thread(target=self._read, name="jupyter-server-log", daemon=True).start()
-        if not self._running.wait(START_S) or self._process.poll() is not None:
-            self.stop()
-            raise RuntimeError("the Jupyter server did not start:\n" + "".join(self.log[-30:]))
-
-    def url(self, name: str = "") -> str:
-        """Where the notebook ``name`` opens, or the application without one. Each call names a workspace of its own: Lab restores the
-        notebooks of one workspace in whatever browser opens it next."""
-        page = f"lab/workspaces/{next(self._workspaces)}/tree" if self.app == "lab" else "notebooks"
-        return f"{self.address}/{page}/{name}?token=t"
-
-    @property
-    def address(self) -> str:
-        """The server's own address."""
-        return f"http://127.0.0.1:{self._port}"
-
-    def write(self, name: str, *sources: str, metadata: dict[str, Any] | None = None) -> Path:
-        """A notebook with these code cells (by default one, empty)."""
-        notebook = nbformat.v4.new_notebook(metadata=metadata or {})
-        notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-        notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources or ("",)]
-        path = self.root / name
-        nbformat.write(notebook, path)
-        return path
-
-    def stop(self) -> None:
-        """End it, and its kernels with it."""
-        for sign in (signal.SIGTERM, signal.SIGKILL):
-            if self._process.poll() is None:
-                self._process.send_signal(sign)
-                try:
-                    self._process.wait(15)
-                except subprocess.TimeoutExpired:
-                    continue
-
-    def _command(self) -> list[str]:
-        return [
-            sys.executable, "-m", "jupyter", self.app, "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={self._port}",
-            "--ServerApp.port_retries=0", "--IdentityProvider.token=t", "--ServerApp.disable_check_xsrf=True",
-            f"--ServerApp.root_dir={self.root}", "--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True",
-            *self._options,
-        ]  # fmt: skip
-
-    def _environment(self, more: dict[str, str]) -> dict[str, str]:
-        folders = {
-            "JUPYTER_CONFIG_DIR": "config",
-            "JUPYTER_DATA_DIR": "data",
-            "JUPYTER_RUNTIME_DIR": "runtime",
-            "JUPYTERLAB_SETTINGS_DIR": "settings",
-            "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
-            "IPYTHONDIR": "ipython",
-            "JUPYTER_PATH": "share",
-        }
-        own = {name: str(self._folder / folder) for name, folder in folders.items()}
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-        return {**os.environ, **own, "PATH": path, "PYTHONPATH": str(HELPERS), **more}
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.log.append(line)
-            if "is running at" in line:
-                self._running.set()
-        self._running.set()
-
-
 class NotebookPage:
-    """A notebook in a browser page, with its kernel started."""
+    """A notebook in a browser page, with its kernel started. A page costs seconds to load, so it can show one notebook after another."""
 
-    def __init__(self, context: BrowserContext, server: JupyterServer, name: str) -> None:
+    opened: ClassVar[list[NotebookPage]] = []
+
+    def __init__(self, context: BrowserContext, server: JupyterServer, name: str, app: App = "lab") -> None:
+        self.opened.append(self)
         self.page: Page = context.new_page()
         self.page.set_default_timeout(WAIT_MS)
         self.name = name
         self.console: list[str] = []
-        self._server = server
+        self._server, self._app = server, app
         self.page.on("console", lambda message: self.console.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.console.append(f"error: {error}"))
-        self.page.goto(server.url(name))
+        self.page.goto(server.url(name, app))
         self.wait_ready()
+        self._home = self.js("() => panel.sessionContext.session.kernel.id")
 
     def wait_ready(self) -> None:
         """Until the notebook is shown and its kernel answers."""
@@ -167,6 +45,24 @@ class NotebookPage:
         self.until("() => !!panel?.context.isReady && !!panel.sessionContext.session?.kernel", START_S * 1000)
         self.until("() => !!panel.context.model.getMetadata('language_info')?.version", START_S * 1000)
 
+    def show(self, name: str, *, own_kernel: bool = False) -> None:
+        """Close what is open, unsaved, and open this notebook in the same application: with the kernel of this page, or with one of
+        its own, which ends with the next notebook.
+        """
+        self.name = name
+        self.console.clear()
+        self.js(
+            """async ([path, home, ownKernel]) => {
+              const app = window.jupyterapp, { kernel } = panel.sessionContext.session;
+              if (kernel.id !== home) await panel.sessionContext.shutdown();
+              for (const widget of [...app.shell.widgets('main')]) if (widget.context) widget.dispose();
+              window.cells = {};
+              await app.commands.execute('docmanager:open', { path, ...(!ownKernel && { kernel: { id: home } }) });
+            }""",
+            [name, self._home, own_kernel],
+        )
+        self.wait_ready()
+
     def until(self, predicate: str, timeout: float = WAIT_MS, arg: Any = None) -> None:
         """Wait for a JavaScript predicate, in which ``panel`` is the notebook panel."""
         self.page.wait_for_function(predicate, arg=arg, timeout=timeout)
@@ -176,8 +72,8 @@ class NotebookPage:
         return self.page.evaluate(function, arg)
 
     def reload(self) -> None:
-        """Reload the page; the kernel goes on."""
-        self.page.reload()
+        """Load the page anew, with this notebook alone; the kernel goes on. JupyterLab's own restoring would be of an earlier moment."""
+        self.page.goto(self._server.url(self.name, self._app))
         self.wait_ready()
 
     def command(self, name: str, args: dict[str, Any] | None = None) -> None:
@@ -218,7 +114,7 @@ class NotebookPage:
         except ValueError:
             raise AssertionError(f"{expression}: {text}") from None
 
-    def value_until(self, expression: str, wanted: Callable[[Any], bool], seconds: float = 10) -> Any:
+    def value_until(self, expression: str, wanted: Callable[[Any], bool], seconds: float = WAIT_MS / 1000) -> Any:
         """Ask the kernel again until its value is ``wanted``."""
         end = time.monotonic() + seconds
         while not wanted(value := self.value(expression)):
@@ -259,6 +155,10 @@ class NotebookPage:
     def save(self) -> dict[str, Any]:
         """Save, and what the file then holds."""
         self.js("() => panel.context.save()")
+        return self.file()
+
+    def file(self) -> dict[str, Any]:
+        """What the file holds."""
         return dict(nbformat.read(self._server.root / self.name, as_version=4))
 
     def restart(self) -> None:
@@ -276,6 +176,16 @@ class NotebookPage:
         """The plan chip's button."""
         return self.page.locator(".pmnb-Chip button").first
 
+    def story(self) -> str:
+        """For people who read why a test failed: outputs, and the console's last lines."""
+        outputs = (
+            "() => window.panel?.content.widgets.map(cell => JSON.stringify(cell.model.outputs?.toJSON())?.slice(0, 3000)).join('\\n')"
+        )
+        try:
+            return "\n".join([str(self.js(outputs)), *self.console[-20:]])
+        except Error as error:
+            return f"the page does not answer: {error}"
+
     def ours(self) -> list[str]:
         """What the console holds of this package, warnings and errors."""
         return [line for line in self.console if "plan-mode-nb" in line or "pmnb" in line]
@@ -284,9 +194,3 @@ class NotebookPage:
         """End the kernel and close the page."""
         self.js("() => panel.sessionContext.shutdown()")
         self.page.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driver import EXTENSION, NotebookPage
+from applications import EXTENSION
+from driver import NotebookPage
 
 from plan_mode_nb.document.chain import chained
 from plan_mode_nb.document.chunks import chunk_key, chunked, read_metadata

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from driver import JupyterServer, NotebookPage
+from applications import JupyterServer
+from driver import NotebookPage
 from playwright.sync_api import Browser
 
 from plan_mode_nb.document.document import Document
@@ -66,7 +67,7 @@ class Desk:
         count = len(self.model.requests)
         self.model.add([Slow(0.05), say("word " * 60), usage(1, 1)])
         page.run_cell(index, "%agent slowly")
-        assert self.model.wait_for_requests(count + 1, 30)
+        assert self.model.wait_for_requests(count + 1, 60)
 
     def file(self, name: str) -> Document:
         document = load_document(self.lab.root / name)

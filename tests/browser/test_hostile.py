@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 import nbformat
 import pytest
-from driver import JupyterServer, NotebookPage
+from applications import JupyterServer
+from driver import NotebookPage
 from nbconvert import HTMLExporter
 from nbformat.sign import NotebookNotary
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect
@@ -103,9 +104,9 @@ def audit(located: Locator, names: list[str], ends: int, *, markdown: bool = Fal
     return {name: problems for name, problems in zip(names, found, strict=True) if problems}
 
 
-def merge(into: Findings, found: dict[str, list[str]]) -> None:
+def merge(into: dict[str, list[str]], found: dict[str, list[str]]) -> None:
     for name, problems in found.items():
-        into.problems.setdefault(name, []).extend(problems)
+        into.setdefault(name, []).extend(problems)
 
 
 def notebook_of(outputs: list[list[dict[str, Any]]]) -> nbformat.NotebookNode:
@@ -130,8 +131,25 @@ def watched(browser: Browser) -> Iterator[Callable[[], Watched]]:
         each.context.close()
 
 
-def saved_outputs(server: JupyterServer, watched: Watched, *, trust: bool) -> Findings:
+@dataclass
+class Lab:
+    """A watched page of JupyterLab, in which one notebook is opened after another."""
+
+    server: JupyterServer
+    watched: Watched
+    page: NotebookPage
+
+    def findings(self, problems: dict[str, list[str]]) -> Findings:
+        """Those of the notebook that was shown last; the next one starts anew."""
+        found = Findings(problems, hits(self.page.page), list(self.watched.away))
+        self.page.js("() => { window.hits = 0; }")
+        self.watched.away.clear()
+        return found
+
+
+def saved_outputs(lab: Lab, *, trust: bool) -> Findings:
     """The probes as a saved notebook has them, opened in Lab: each as HTML, and as markdown alone."""
+    server, page = lab.server, lab.page
     name = f"hostile-{'trusted' if trust else 'untrusted'}.ipynb"
     server.write(name)
     notebook = nbformat.read(server.root / name, as_version=4)
@@ -139,40 +157,36 @@ def saved_outputs(server: JupyterServer, watched: Watched, *, trust: bool) -> Fi
     nbformat.write(notebook, server.root / name)
     if trust:
         NotebookNotary(data_dir=str(server.root.parent / "data")).sign(nbformat.read(server.root / name, as_version=4))
-    page = NotebookPage(watched.context, server, name)
+    page.show(name)
     page.until("wanted => panel.content.widgets.every(cell => cell.model.trusted === wanted)", arg=trust)
-    findings = Findings()
+    found: dict[str, list[str]] = {}
     for index, group in enumerate(groups(AT_ONCE)):
         for form in (0, 1):
             cell = 2 * index + form
             page.js("index => panel.content.scrollToItem(index, 'start')", cell)
             kind = ".jp-RenderedMarkdown" if form else ".jp-RenderedHTML"
             outputs = page.page.locator(f".jp-Cell[data-windowed-list-index='{cell}'] .jp-OutputArea-output{kind}")
-            merge(findings, audit(outputs, group, 5, markdown=bool(form)))
-    findings.hits, findings.away = hits(page.page), watched.away
-    page.close()
-    return findings
+            merge(found, audit(outputs, group, 5, markdown=bool(form)))
+    return lab.findings(found)
 
 
-def live_reviews(server: JupyterServer, watched: Watched) -> Findings:
+def live_reviews(lab: Lab) -> Findings:
     """The probes in review cards that wait, as a plan and as changes."""
-    server.write("hostile-live.ipynb", "")
-    page = NotebookPage(watched.context, server, "hostile-live.ipynb")
+    page, found = lab.page, dict[str, list[str]]()
+    lab.server.write("hostile-live.ipynb", "")
+    page.show("hostile-live.ipynb")
     page.run("from probes import *; names = list(PROBES)")
-    findings = Findings()
     for index, group in enumerate(groups(AT_ONCE)):
         page.run_cell(0, f"show_reviews(names[{index * AT_ONCE}:{(index + 1) * AT_ONCE}])")
         page.wait_cell(0)
         cards = page.page.locator(".pmnb-card")
         expect(cards).to_have_count(len(group))
         titles = page.page.locator(".pmnb-card h3")
-        merge(findings, audit(titles, group, 0))
-        merge(findings, audit(page.page.locator(".pmnb-card .pmnb-plan"), group, 1))
+        merge(found, audit(titles, group, 0))
+        merge(found, audit(page.page.locator(".pmnb-card .pmnb-plan"), group, 1))
         page.js("() => document.querySelectorAll('.pmnb-views button:last-child').forEach(button => button.click())")
-        merge(findings, audit(page.page.locator(".pmnb-card .pmnb-plan[aria-label=Changes]"), group, 1))
-    findings.hits, findings.away = hits(page.page), watched.away
-    page.close()
-    return findings
+        merge(found, audit(page.page.locator(".pmnb-card .pmnb-plan[aria-label=Changes]"), group, 1))
+    return lab.findings(found)
 
 
 def exported(folder: Path, watched: Watched, outputs: list[list[dict[str, Any]]], name: str) -> Page:
@@ -191,22 +205,29 @@ def export(folder: Path, watch: Callable[[], Watched]) -> Findings:
     exported(folder, innocent, [[{"text/plain": "1"}]], "innocent")
     page = exported(folder, watched, [[bundles(name)[form] for name in NAMES] for form in (0, 1)], "hostile")
     cells = page.locator(".jp-Cell")
-    merge(findings, audit(cells.nth(0).locator(".jp-RenderedHTML"), NAMES, 5))
-    merge(findings, audit(cells.nth(1).locator(".jp-RenderedMarkdown"), NAMES, 5, markdown=True))
+    merge(findings.problems, audit(cells.nth(0).locator(".jp-RenderedHTML"), NAMES, 5))
+    merge(findings.problems, audit(cells.nth(1).locator(".jp-RenderedMarkdown"), NAMES, 5, markdown=True))
     findings.hits, findings.away = hits(page), sorted(set(watched.away) - set(innocent.away))
     return findings
 
 
+@pytest.fixture(scope="module")
+def lab(server: JupyterServer, watched: Callable[[], Watched]) -> Lab:
+    server.write("innocent.ipynb")
+    watching = watched()
+    return Lab(server, watching, NotebookPage(watching.context, server, "innocent.ipynb"))
+
+
 @pytest.fixture(scope="module", params=["untrusted notebook", "trusted notebook", "live review", "nbconvert"])
-def findings(request: pytest.FixtureRequest, server: JupyterServer, watched: Any, tmp_path_factory: pytest.TempPathFactory) -> Findings:
+def findings(request: pytest.FixtureRequest, lab: Lab, watched: Any, tmp_path_factory: pytest.TempPathFactory) -> Findings:
     """All probes, shown one way."""
     match request.param:
         case "untrusted notebook":
-            return saved_outputs(server, watched(), trust=False)
+            return saved_outputs(lab, trust=False)
         case "trusted notebook":
-            return saved_outputs(server, watched(), trust=True)
+            return saved_outputs(lab, trust=True)
         case "live review":
-            return live_reviews(server, watched())
+            return live_reviews(lab)
         case _:
             return export(tmp_path_factory.mktemp("exported"), watched)
 

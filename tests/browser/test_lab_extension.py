@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,6 +27,11 @@ def append(page: NotebookPage, code: str) -> dict[str, Any]:
     page.run(f"n = link.append({code})")
     answer = page.value_until("link.answer(n)", lambda value: value is not None)
     return {key: answer[key] for key in ("length", "want", "diverged") if key in answer}
+
+
+def hellos(page: NotebookPage, count: int) -> list[dict[str, Any]]:
+    """The hellos that the kernel has had, once they are ``count``."""
+    return list(page.value_until("link.of('hello')", lambda hellos: len(hellos) >= count))
 
 
 def test_the_log_lands_in_the_notebooks_metadata_and_in_the_saved_file(notebook: Open) -> None:
@@ -85,37 +91,31 @@ def test_a_page_reads_the_log_back_to_the_kernel_in_pages(notebook: Open) -> Non
     assert answer["index"]["agents"] == {"main": "s1"}
 
 
-def test_the_page_says_hello_to_the_kernels_hello_and_after_a_reload(notebook: Open) -> None:
-    page = loaded(notebook)
-    first = page.value_until("link.of('hello')", lambda hellos: len(hellos) == 1)[0]
-    assert (first["path"], first["session"], first["length"]) == (page.name, "", 0)
-    append(page, "plan_mode(0, True), plan_mode(1, False)")
-    page.save()
-    page.reload()
-    again = page.value_until("link.of('hello')", lambda hellos: len(hellos) >= 2)[-1]
-    assert (again["path"], again["session"], again["length"]) == (page.name, "s1", 2)
-    assert again["from"] != first["from"]
-
-
-def test_a_page_that_the_kernel_does_not_know_yet_says_hello_as_soon_as_it_hears_it(notebook: Open) -> None:
-    page = loaded(notebook)
-    page.value_until("link.of('hello')", lambda hellos: len(hellos) == 1)
-    page.save()
-    page.reload()  # nothing in the metadata, so it stays silent
-    page.run("link.plan(False)")
-    hellos = page.value_until("link.of('hello')", lambda hellos: len(hellos) == 2)
-    assert hellos[0]["from"] != hellos[1]["from"] == page.value("link.home()")
-
-
-def test_a_notebook_without_plan_mode_sends_the_kernel_nothing_and_stays_clean(notebook: Open) -> None:
+def test_a_page_that_is_reloaded_speaks_when_it_holds_a_log_or_hears_the_kernel_and_not_before(notebook: Open) -> None:
     page = notebook("1 + 1")
     # The kernel's log would get a warning for a message to a comm that is not there.
     page.run("from carrier_kernel import Warnings; seen = Warnings()")
     page.save()
     page.reload()
-    assert page.value("[text for text in seen.texts if 'plan_mode_nb' in text]") == []
-    assert not page.dirty()
+    assert page.value("[text for text in seen.texts if 'plan_mode_nb' in text]") == [], "without plan mode it sends nothing"
+    assert not page.dirty(), "and stays clean"
     expect(page.chip).to_be_hidden()
+
+    page.run(LOAD)
+    first = hellos(page, 1)[0]
+    assert (first["path"], first["session"], first["length"]) == (page.name, "", 0), "the kernel's hello is answered"
+    page.save()
+    page.reload()  # nothing in the metadata, so it stays silent
+    page.run("link.plan(False)")
+    second = hellos(page, 2)[1]
+    assert first["from"] != second["from"] == page.value("link.home()"), "it says hello as soon as it hears a kernel that does not know it"
+
+    append(page, "plan_mode(0, True), plan_mode(1, False)")
+    page.save()
+    page.reload()
+    again = hellos(page, 3)[-1]
+    assert (again["path"], again["session"], again["length"]) == (page.name, "s1", 2), "with a log it says hello by itself"
+    assert again["from"] != second["from"]
 
 
 def test_opening_a_notebook_with_a_log_shows_its_state_and_does_not_make_it_dirty(notebook: Open) -> None:
@@ -123,7 +123,7 @@ def test_opening_a_notebook_with_a_log_shows_its_state_and_does_not_make_it_dirt
     index = {"format": 1, "agents": {"main": "s1"}, "sessions": {"s1": {}}}
     page = notebook("1", metadata={"plan_mode_nb": index, "plan_mode_nb/s1/0000000": [line]})
     page.save()  # JupyterLab adds the kernel's own entries
-    page.reload()
+    page.show(page.name)
     expect(page.chip).to_have_text("Plan ×")
     assert not page.dirty()
 
@@ -200,11 +200,11 @@ def test_a_push_stays_in_force_when_an_older_batch_lands(notebook: Open) -> None
     expect(page.chip).to_have_text("Plan (off from next step)")
 
 
-def test_a_second_tab_shows_the_same_and_can_leave(notebook: Open) -> None:
+def test_a_second_window_shows_the_same_and_can_leave(notebook: Open, window: Callable[[str], NotebookPage]) -> None:
     page = loaded(notebook)
     append(page, "plan_mode(0, True)")
     page.save()
-    other = notebook(name=page.name)
+    other = window(page.name)
     expect(other.chip).to_have_text("Plan ×")
     page.run("link.plan(True, False)")
     expect(other.chip).to_have_text("Plan (off from next step)")
@@ -244,28 +244,28 @@ def test_palette_menu_and_shortcut_toggle(notebook: Open) -> None:
     expect(page.chip).to_have_text("Plan ×")
 
 
-def test_the_setting_decides_when_the_chip_shows(notebook: Open) -> None:
-    page = loaded(notebook)
-    expect(page.chip).to_be_hidden()
+def test_the_setting_decides_when_the_chip_shows(notebook: Open, window: Callable[[str], NotebookPage]) -> None:
     put = """value => fetch('/lab/api/settings/plan-mode-nb:plugin?token=t',
       { method: 'PUT', body: JSON.stringify({ raw: JSON.stringify({ chip: value }) }) }).then(answer => answer.status)"""
+    page = loaded(notebook)
     try:
         assert page.js(put, "always") == 204
-        page.reload()
-        expect(page.chip).to_have_text("Plan")
-        page.chip.click()
-        expect(page.chip).to_have_text("Plan ×")
+        other = window(page.name)
+        expect(other.chip).to_have_text("Plan")
+        other.chip.click()
+        expect(other.chip).to_have_text("Plan ×")
         assert page.js(put, "never") == 204
-        page.reload()
-        page.run("link.plan(True)")
-        expect(page.chip).to_be_hidden()
+        other.reload()
+        other.run("link.plan(True)")
+        expect(page.chip).to_have_text("Plan ×")
+        expect(other.chip).to_be_hidden()
     finally:
         page.js(put, "when-active")
 
 
 def test_renaming_the_notebook_tells_the_kernel_its_new_path(notebook: Open) -> None:
     page = loaded(notebook)
-    page.value_until("link.of('hello')", lambda hellos: len(hellos) == 1)
+    hellos(page, 1)
     page.js("() => panel.context.rename('renamed-here.ipynb')")
     last = page.value_until("link.of('hello')", lambda hellos: hellos[-1]["path"] != page.name)[-1]
     assert last["path"] == "renamed-here.ipynb"
@@ -300,7 +300,7 @@ def logged(page: NotebookPage) -> list[Any]:
 
 
 def test_selecting_by_magic_and_leaving_by_chip_is_one_log_in_the_notebook_and_survives_the_kernel(notebook: Open) -> None:
-    page = notebook("%load_ext plan_mode_nb\n%plan", "%session")
+    page = notebook("%load_ext plan_mode_nb\n%plan", "%session", own_kernel=True)
     page.run_cell(0)
     page.wait_cell(0)
     expect(page.chip).to_have_text("Plan ×")

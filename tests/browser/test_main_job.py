@@ -15,7 +15,8 @@ from typing import Any
 
 import nbformat
 import pytest
-from driver import JupyterServer, NotebookPage
+from applications import JupyterServer
+from driver import NotebookPage
 from playwright.sync_api import Browser, Page, expect
 
 from plan_mode_nb.document.chunks import read_metadata
@@ -64,14 +65,14 @@ def run_all(notebook: NotebookPage) -> None:
 def keep_planning(page: Page, words: str) -> None:
     """Type and press at once: nothing of the text may be lost on the way."""
     box = page.get_by_label("Feedback")
-    box.wait_for(timeout=60_000)
+    box.wait_for()
     box.click()
     page.keyboard.type(words, delay=0)
     page.get_by_role("button", name="Keep planning").click()
 
 
 def approve_revision(page: Page) -> None:
-    expect(page.get_by_text("with that bird left out of the means")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("with that bird left out of the means")).to_be_visible()
     page.get_by_role("button", name="Approve").click()
 
 
@@ -117,13 +118,13 @@ def reopen_without_kernel_and_journals(lab: JupyterServer, notebook: NotebookPag
 def test_the_demo_is_reviewed_acts_and_survives_reopening(lab: JupyterServer, page: NotebookPage, browser: Browser, shots: Path) -> None:
     """With the recording: feedback arrives whole, the approved plan is carried out, and a fresh kernel folds to what was there."""
     run_all(page)
-    page.page.get_by_label("Feedback").wait_for(timeout=60_000)
+    page.page.get_by_label("Feedback").wait_for()
     shot(page, shots, "review")
     keep_planning(page.page, FEEDBACK)
-    expect(page.page.get_by_text("with that bird left out of the means")).to_be_visible(timeout=20_000)
+    expect(page.page.get_by_text("with that bird left out of the means")).to_be_visible()
     shot(page, shots, "revision")
     approve_revision(page.page)
-    page.until(f"() => panel.content.widgets[{SESSION_CELL}].model.executionCount !== null", 90_000)
+    page.until(f"() => panel.content.widgets[{SESSION_CELL}].model.executionCount !== null")
     page.page.locator(".jp-OutputArea-output img").last.evaluate("image => image.scrollIntoView({ block: 'center' })")
     shot(page, shots, "result")
     saved = page.save()
@@ -157,47 +158,59 @@ def test_the_same_over_a_model_server_in_another_process(lab: JupyterServer, bro
         run_all(live)
         keep_planning(live.page, FEEDBACK)
         approve_revision(live.page)
-        live.until(f"() => panel.content.widgets[{SESSION_CELL}].model.executionCount !== null", 90_000)
+        live.until(f"() => panel.content.widgets[{SESSION_CELL}].model.executionCount !== null")
         check_outputs(live.save())
         after = folded(lab.root / "live.ipynb")
         assert after["header"]["config"]["model"] == "demo-script"
         assert after["turns"][0]["end"] == {"kind": "completed"}
-        live.close()
+        live.page.context.close()
 
 
-@pytest.mark.parametrize("where", ["stream", "tool", "review"])
-def test_the_stop_button_of_the_kernel_ends_the_turn(lab: JupyterServer, browser: Browser, tmp_path: Path, where: str) -> None:
+STOPPED = {
+    "stream": [{"type": "slow", "seconds": 0.05}, {"type": "say", "text": "word " * 2_000}],
+    "tool": [{"type": "call", "name": "python", "arguments": json.dumps({"code": "import time\nprint('going')\ntime.sleep(600)"})}],
+    "review": [{"type": "call", "name": "exit_plan_mode", "arguments": json.dumps({"plan": "# Plan\n\nDo it."})}],
+}
+"""Where a person presses stop: what the model answers."""
+
+
+def test_the_stop_button_of_the_kernel_ends_the_turn(lab: JupyterServer, browser: Browser, tmp_path: Path) -> None:
     """In the stream, in a tool and in a review: KeyboardInterrupt, a closed log, no live card, and the next cell works."""
-    answers = {
-        "stream": [{"type": "slow", "seconds": 0.05}, {"type": "say", "text": "word " * 300}],
-        "tool": [{"type": "call", "name": "python", "arguments": json.dumps({"code": "import time\nprint('going')\ntime.sleep(60)"})}],
-        "review": [{"type": "call", "name": "exit_plan_mode", "arguments": json.dumps({"plan": "# Plan\n\nDo it."})}],
-    }
     script = tmp_path / "script.json"
-    script.write_text(json.dumps([answers[where]]))
-    name = f"stop-{where}.ipynb"
+    script.write_text(json.dumps(list(STOPPED.values())))
     with serving(script) as url:
         model = "%config PlanAgent.model = 'openai-chat:scripted'"
         load = f"%load_ext plan_mode_nb\n%env OPENAI_BASE_URL={url}\n{model}\n%sandbox danger-full-access"
-        lab.write(name, load, "%plan work", "print('queued')", "print('after')")
-        notebook = NotebookPage(browser.new_context(viewport={"width": 1300, "height": 1000}), lab, name)
-        run_all(notebook)
-        approve = notebook.page.get_by_role("button", name="Approve")
-        if where == "review":
-            approve.wait_for(timeout=30_000)
-        else:
-            shown = {"stream": "word word", "tool": "going\n"}[where]
-            notebook.until("shown => JSON.stringify(panel.content.widgets[1].model.outputs).includes(shown)", arg=json.dumps(shown)[1:-1])
-        notebook.js("() => { window.jupyterapp.commands.execute('notebook:interrupt-kernel'); }")
-        stopped = "() => panel.content.widgets[1].model.outputs.toJSON().some(output => output.ename === 'KeyboardInterrupt')"
-        notebook.until(stopped, 10_000)
-        assert approve.count() == 0
-        notebook.run_cell(3)
-        notebook.wait_cell(3)
-        assert notebook.outputs(3)[0]["text"] == "after\n"
-        notebook.save()
-        assert folded(lab.root / name)["turns"][-1]["end"] == {"kind": "aborted", "reason": {"kind": "user"}}
-        notebook.close()
+        lab.write("stop.ipynb", load, *["%plan work", "print('queued')", "print('after')"] * len(STOPPED))
+        notebook = NotebookPage(browser.new_context(viewport={"width": 1300, "height": 1000}), lab, "stop.ipynb")
+        notebook.run_cell(0)
+        notebook.wait_cell(0)
+        for number, where in enumerate(STOPPED):
+            work, queued, after = range(3 * number + 1, 3 * number + 4)
+            notebook.run_cell(work)
+            notebook.run_cell(queued)
+            approve = notebook.page.get_by_role("button", name="Approve")
+            if where == "review":
+                approve.wait_for()
+            else:
+                shown = {"stream": "word word", "tool": "going\\n"}[where]
+                notebook.until(
+                    "([at, shown]) => JSON.stringify(panel.content.widgets[at].model.outputs).includes(shown)", arg=[work, shown]
+                )
+            notebook.js("() => { window.jupyterapp.commands.execute('notebook:interrupt-kernel'); }")
+            stopped = "at => panel.content.widgets[at].model.outputs.toJSON().some(output => output.ename === 'KeyboardInterrupt')"
+            notebook.until(stopped, arg=work)
+            notebook.wait_cell(queued)
+            assert approve.count() == 0
+            assert notebook.outputs(queued) == []
+            notebook.run_cell(after)
+            notebook.wait_cell(after)
+            assert notebook.outputs(after)[0]["text"] == "after\n"
+            notebook.save()
+            turns = folded(lab.root / "stop.ipynb")["turns"]
+            assert len(turns) == number + 1
+            assert turns[-1]["end"] == {"kind": "aborted", "reason": {"kind": "user"}}
+        notebook.page.context.close()
 
 
 def test_screenshots_of_the_readme_are_there() -> None:

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from driver import JupyterServer, NotebookPage
+from applications import JupyterServer
+from driver import NotebookPage
 from playwright.sync_api import Browser, expect
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NotebookPage]:
-    server = JupyterServer(tmp_path_factory.mktemp("notebook"), app="notebook")
-    server.write("one.ipynb", "")
+def page(browser: Browser, server: JupyterServer) -> Iterator[NotebookPage]:
+    server.write("app.ipynb")
     context = browser.new_context(viewport={"width": 1000, "height": 800})
-    page = NotebookPage(context, server, "one.ipynb")
+    page = NotebookPage(context, server, "app.ipynb", app="notebook")
     yield page
     page.close()
     context.close()
-    server.stop()
 
 
 def test_the_log_lands_in_the_metadata_and_the_chip_leaves_plan_mode(page: NotebookPage) -> None:

@@ -134,23 +134,23 @@ def test_a_plan_of_200_kb_is_the_same_bytes_from_the_call_to_the_file(
         load = (
             f"%load_ext plan_mode_nb\n%env OPENAI_BASE_URL={model.url}\n%env OPENAI_API_KEY=none\n%config PlanAgent.model = 'openai-chat:m'"
         )
-        page = notebook("%plan work", "%session plan approved.md")
+        page = notebook("%plan work", "%session plan approved.md", own_kernel=True)
         page.run(load)
         page.run_cell(0)
         approve = page.page.get_by_role("button", name="Approve", exact=True)
-        expect(approve).to_be_in_viewport(timeout=60_000)
-        expect(page.page.locator(".pmnb-plan")).to_contain_text("手順 3999:", timeout=60_000)
+        expect(approve).to_be_in_viewport()
+        expect(page.page.locator(".pmnb-plan")).to_contain_text("手順 3999:")
         with page.page.expect_download() as downloading:
             page.page.get_by_role("button", name="Save plan").click()
         assert downloading.value.path().read_bytes() == plan.encode()
         approve.click()
-        page.wait_cell(0, 60_000)
+        page.wait_cell(0)
         page.run_cell(1)
         page.wait_cell(1)
         shown = [output["data"]["text/plain"] for output in page.outputs(0)]
         page.save()
         page.reload()
-        expect(page.page.locator(".jp-OutputArea")).to_contain_text(["手順 3999:", "The approved plan is in"], timeout=60_000)
+        expect(page.page.locator(".jp-OutputArea")).to_contain_text(["手順 3999:", "The approved plan is in"])
         assert page.page.get_by_role("button", name="Approve", exact=True).count() == 0
         assert page.page.get_by_text("model not found").count() == 0
     assert any(plan in "".join(text) for text in shown)

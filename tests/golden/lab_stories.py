@@ -21,7 +21,8 @@ from .stories import FREE, LOAD, ORDERS, plan, python, todos
 from .telling import CONFIG, FOLDER_OF_ADA, here
 
 sys.path.insert(0, str(here().parent / "browser"))
-from driver import JupyterServer, NotebookPage, chromium
+from applications import JupyterServer, chromium
+from driver import NotebookPage
 
 Act = Callable[[NotebookPage], None]
 CLICK_MS = 60_000
