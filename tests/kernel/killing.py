@@ -23,10 +23,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from plan_mode_nb.agent.commands import CommandCall
 from plan_mode_nb.agent.questions import Answer, QuestionRequest, Reply
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.agent.signature import tool_from
+from plan_mode_nb.features import compaction
 from plan_mode_nb.folds.plan import PLAN, fold_plan_state
 from plan_mode_nb.log.closing import closers
 from plan_mode_nb.log.events import Event, Header, SessionId
@@ -38,6 +40,7 @@ from plan_mode_nb.testing.workbench import Workbench, counted_clock
 
 HEADER = Header(id=SessionId("killed"), created_at=1)
 DECIDED = '{"type":"question/answered"'
+SLOW = (DECIDED, '{"type":"compaction/start"')
 PLAN_TEXT = "# Count\n\nCount the rows."
 
 
@@ -47,8 +50,9 @@ def note(text: str) -> str:
 
 
 def composition(seams: Seams) -> Undo:
-    """Plan mode and a tool."""
-    return undo_all([seams.tools.register(tool_from(note)), install(seams, PlanModeConfig("Plan first."))])
+    """Plan mode, compaction and a tool."""
+    plugins = [install(seams, PlanModeConfig("Plan first.")), compaction.install(seams)]
+    return undo_all([seams.tools.register(tool_from(note)), *plugins])
 
 
 class Person:
@@ -89,6 +93,11 @@ def live(journal_folder: Path, seed: int, show: int) -> None:
             await bench.ask("go on")
             bench.model.requests.clear()
             bench.model._steps.clear()
+            if bench.seams.commands is not None and chance.random() < 0.5:
+                bench.model.add(say("## So far\n- notes"))
+                await bench.seams.commands.run("compact", CommandCall(bench.agent, ""))
+                bench.model.requests.clear()
+                bench.model._steps.clear()
 
     asyncio.run(work())
 
@@ -98,7 +107,7 @@ def _display(show: int, lines: Sequence[str]) -> None:
     while data:
         data = data[os.write(show, data) :]
     # A display takes its time; it also spreads the kills over what lies between two effects.
-    time.sleep(0.02 if any(line.startswith(DECIDED) for line in lines) else 0.0003)
+    time.sleep(0.02 if any(line.startswith(SLOW) for line in lines) else 0.0003)
 
 
 def one_kill(folder: Path, seed: int) -> list[str]:
@@ -146,6 +155,7 @@ def faults_of(folder: Path, displayed: list[str]) -> tuple[list[str], dict[str, 
     cut = Session(HEADER, clock=counted_clock(), lines=kept)
     before, is_open = fold_plan_state(cut.events), cut.place.turn is not None
     faults.extend(_closing_faults(cut))
+    faults.extend(_compaction_faults(cut.events))
     bench = Workbench(say("Going on."), install=[composition], lines=kept, ids="again")
     asyncio.run(bench.ask("go on"))
     ends = [event.data["reason"]["kind"] for event in bench.events("turn/end")]
@@ -155,7 +165,10 @@ def faults_of(folder: Path, displayed: list[str]) -> tuple[list[str], dict[str, 
     if bench.session.fold(PLAN).active is not wanted:
         faults.append(f"plan mode was {before} at the cut and is {bench.session.fold(PLAN)} after the next step")
     approved = any(event.type == "question/answered" for event in cut.events) and before.active and before.pending is False
-    return faults, {"lost": lost, "open_turns": int(is_open), "approved": int(approved)}
+    compacting = cut.place.compaction is not None
+    if compacting and bench.session.place.compaction is not None:
+        faults.append("the compaction that the process was in is still open")
+    return faults, {"lost": lost, "open_turns": int(is_open), "approved": int(approved), "compacting": int(compacting)}
 
 
 def _closing_faults(cut: Session) -> list[str]:
@@ -165,6 +178,17 @@ def _closing_faults(cut: Session) -> list[str]:
     place = cut.place
     wanted = ["tool/result"] * calls + ["step/end"] * (place.step is not None) + ["turn/end"] * (place.turn is not None)
     return [] if added == wanted else [f"closing added {added} where {wanted} was due"]
+
+
+def _compaction_faults(events: Sequence[Event]) -> list[str]:
+    """A span is replaced by its summary whole, or not at all."""
+    types = [event.type for event in events]
+    whole = ["compaction/summary", "user/message", "compaction/end"]
+    return [
+        f"the log ends within a replacement, at {seq}"
+        for seq, type in enumerate(types)
+        if type == "compaction/summary" and types[seq : seq + 3] != whole
+    ]
 
 
 def _unanswered(events: Sequence[Event]) -> int:
@@ -179,7 +203,7 @@ def _unanswered(events: Sequence[Event]) -> int:
 
 def main(seed: int, count: int) -> dict[str, Any]:
     """So many kills, with the seeds from ``seed`` on."""
-    totals = {"kills": 0, "displayed": 0, "open_turns": 0, "approved": 0, "lost": 0}
+    totals = {"kills": 0, "displayed": 0, "open_turns": 0, "approved": 0, "compacting": 0, "lost": 0}
     faults: list[str] = []
     for each in itertools.islice(itertools.count(seed), count):
         folder = Path(tempfile.mkdtemp(prefix="killing-"))

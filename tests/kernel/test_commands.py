@@ -16,6 +16,7 @@ import pytest
 
 from plan_mode_nb.document.chunks import read_metadata
 from plan_mode_nb.models.script import call, say, usage
+from plan_mode_nb.testing.faults import Status
 
 from .agent_kernel import SECTION, AgentKernel
 
@@ -42,6 +43,7 @@ def commands(agent: AgentKernel) -> list[str]:
         ("%plan o", ["on", "off"]),
         ("x = 1\n  %plan of", ["off"]),
         ("%session f", ["fork"]),
+        ("%session c", ["compact"]),
         ("%sandbox w", ["workspace-write"]),
         ("%approval ", ["ask", "never"]),
         ("%%plan --i", ["--image"]),
@@ -236,6 +238,34 @@ def test_every_command_is_recorded_as_a_pair_that_no_request_shows(agent: AgentK
     said = json.dumps([request.body["messages"] for request in agent.server.requests])
     assert "command" not in said.replace(SECTION, "")
     assert "nonsense" not in said
+
+
+def test_a_conversation_is_compacted_in_a_cell_of_its_own_or_one_line_says_why_not(agent: AgentKernel) -> None:
+    """Not in a turn, by code of the agent's; not under %%capture; a failure changes nothing. The words reach the model as typed."""
+    long = "a row of March, " * 60
+    tried = call("python", {"code": "%session compact"})
+    agent.begin([tried, usage(1, 1)], [say(long), usage(1, 1)], [Status(500, "down")], [say("## Rows\n- *März*"), usage(1, 1)], OK)
+    agent.kernel.must("%sandbox danger-full-access")
+    ran = agent.run(f"%agent count {long}", 60)
+    assert ran.status == "ok"
+    assert any("An agent turn is already running in this kernel" in text for text in ran.shown)
+    captured = agent.run("%%capture\n%session compact")
+    assert (captured.ename, "remove it and run the cell again" in str(captured.evalue)) == ("HostError", True)
+    before = agent.fold()
+    failed = agent.run("%session compact", 60)
+    assert (failed.status, failed.ename) == ("error", "CommandError")
+    assert str(failed.evalue).startswith("The conversation was not compacted and is as it was: openai-chat:scripted failed on its side")
+    assert [text for text in failed.shown if text.startswith("The conversation was not compacted and is as it was:")] == failed.shown
+    assert agent.fold()["messages"] == before["messages"]
+    done = agent.run("%session compact keep the 'März' $HOME {x}", 60)
+    assert done.status == "ok"
+    assert done.shown[0].startswith("Compacted 3 messages (about ")
+    assert agent.server.requests[-1].body["messages"][-1]["content"].endswith("\nkeep the 'März' $HOME {x}")
+    assert agent.run("%agent go on", 60).status == "ok"
+    sent = [message["role"] for message in agent.server.requests[-1].body["messages"]]
+    assert sent == ["system", "user", "assistant", "user"]
+    assert "compact" not in agent.kernel.must("print(*get_ipython().magics_manager.magics['line'])").split()
+    assert "compacted at 80 %" not in agent.kernel.must("%session")
 
 
 def test_a_command_given_while_a_turn_runs_is_recorded_in_it_and_says_from_the_next_step(agent: AgentKernel) -> None:

@@ -35,6 +35,7 @@ def test_every_displayed_event_of_a_killed_agent_is_in_its_journal() -> None:
     assert (total["kills"], total["lost"]) == (KILLS // 2 * 2, 0)
     assert total["open_turns"] > KILLS / 4, "most kills must fall into a turn"
     assert total["approved"] > KILLS / 100, "some must fall between an approval and the step that applies it"
+    assert total["compacting"] > 0, "some must fall into a compaction"
     assert total["displayed"] > KILLS
 
 

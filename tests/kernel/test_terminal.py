@@ -244,6 +244,22 @@ def test_a_new_session_sets_the_old_one_aside_in_a_file_of_its_own(agent: AgentT
     assert types(agent.log)[-3:] == ["notebook/cell", "plan/mode", "command/done"]
 
 
+def test_a_conversation_is_compacted_with_one_line_and_stopped_by_ctrl_c(agent: AgentTerminal) -> None:
+    """The model goes on from the summary."""
+    long = "a row of March, " * 60
+    terminal = agent.begin(
+        [say(long), usage(1, 1)], [Slow(0.05), say("## Wh " * 400)], [say("## Rows"), usage(1, 1)], [say("On."), usage(1, 1)]
+    )
+    terminal.run(f"%agent count {long}")
+    terminal.child.sendline("%session compact")
+    assert agent.server.wait_for_requests(2, 60)
+    stopped, _ = terminal.interrupt()
+    assert "was not compacted and is as it was: it was stopped" in stopped
+    assert "· Compacted 1 message (about " in terminal.run("%session compact keep the names")
+    assert "On." in terminal.run("%agent go on")
+    assert [message["role"] for message in agent.said(-1)] == ["user", "assistant", "user"]
+
+
 def test_reloading_and_unloading_leave_one_and_then_none(agent: AgentTerminal) -> None:
     """As in a notebook: no magic, hook, thread, open file or setting twice or too many."""
     terminal = agent.begin()
