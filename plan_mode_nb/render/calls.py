@@ -11,7 +11,7 @@ from plan_mode_nb.render.cards import QuestionState, approval_card, plan_card, q
 from plan_mode_nb.render.child_view import ChildView
 from plan_mode_nb.render.facts import mapping
 from plan_mode_nb.render.html import Bundle
-from plan_mode_nb.render.tool_card import ToolStatus, tool_card
+from plan_mode_nb.render.tool_card import ToolStatus, call_title, read_arguments, tool_card
 
 TitleOf = Callable[[str, str], str | None]
 """(tool name, raw arguments) -> what the call's card is titled by, or None for the first words of its arguments."""
@@ -52,7 +52,8 @@ def call_card(call: Call, title_of: TitleOf, *, ended: bool) -> Bundle:
     inner = [call_card(each, title_of, ended=ended) for each in call.inner]
     title, did = title_of(call.name, call.arguments), call.child.lines if call.child is not None else ()
     if call.child is not None and status == "running" and call.child.last:
-        title = f"{title or call.name} · {call.child.last}"
+        shown = call_title(read_arguments(call.arguments)) if title is None else title
+        title = f"{shown} · {call.child.last}"
     return tool_card(call.name, call.arguments, call.result, status, title, inner, did)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from leading import Conversation
+from test_programs import programs
 
 from plan_mode_nb.agent.approval import NobodyToApprove
 from plan_mode_nb.agent.questions import NobodyToAsk
@@ -65,13 +66,16 @@ def live(*steps: Step, own: Sequence[Sequence[Step]] = (), depth: int = 3, cells
     return asyncio.run(body())
 
 
-def again(notebook: dict[str, Any], rules: Rules = STRICT, depth: int = 3) -> tuple[Held, Replay]:
+def again(
+    notebook: dict[str, Any], rules: Rules = STRICT, depth: int = 3, prepare: Callable[[Held], object] = lambda held: None
+) -> tuple[Held, Replay]:
     matching = match(notebook)
     assert matching.problem("n.ipynb") == ""
     replay = Replay(matching, rules)
 
     async def body() -> Held:
         held = Held(ids="again", depth=depth)
+        prepare(held)
         replay.install(held.bench.seams)
         held.bench.seams.questions.provide(replay.people(lambda: (NobodyToAsk(), NobodyToApprove())))
         for cell in matching.cells:
@@ -227,3 +231,26 @@ def test_accepted_drift_is_accepted_in_children_and_in_seeds_too() -> None:
     }
     fork = replay.children.courses["session.3"]
     assert len(fork.drifted) == sum(event.type == "request/header" for event in fork.recorded)
+
+
+def test_children_of_a_programs_calls_are_led_in_the_order_of_their_births() -> None:
+    """A result inside a call names no session; a call that had no child leaves the next one to those that had."""
+    code = 'print(spawn_agent(task="a"))\ntry:\n    spawn_agent(task=" ")\nexcept ToolCallError:\n    pass\nprint(fork_agent(task="b"))'
+
+    async def body() -> Held:
+        held = Held(
+            [say("One program."), call("run_code", {"code": code})],
+            say("Done."),
+            own=[[call("make", {"what": "a"}), say("A.")], [call("make", {"what": "b"}), say("B.")]],
+        )
+        programs(held)
+        await held.run("%agent go")
+        return held
+
+    first = asyncio.run(body())
+    assert first.made == ["a", "b"]
+    assert first.sessions()[2].header.seed_length
+    led, _ = again(first.kept(), prepare=programs)
+    assert led.made == first.made
+    assert [shape(session) for session in led.sessions()] == [shape(session) for session in first.sessions()]
+    assert [session.id for session in led.sessions()] == [session.id for session in first.sessions()]
