@@ -11,6 +11,7 @@ from plan_mode_nb.testing.approvals import ScriptedApprovals
 from plan_mode_nb.testing.model_contract import ModelContract
 from plan_mode_nb.testing.nursery import MemoryNursery
 from plan_mode_nb.testing.questions import QuestionProviderContract, ScriptedAnswers, dismiss, pick
+from plan_mode_nb.testing.servers import ScriptedServer, ServerContract
 from plan_mode_nb.testing.workbench import MemorySink, Workbench, counted_clock, counted_ids
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "ScriptedAnswers",
     "ScriptedApprovals",
     "ScriptedModel",
+    "ScriptedServer",
+    "ServerContract",
     "Workbench",
     "call",
     "counted_clock",

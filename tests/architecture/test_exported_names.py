@@ -14,7 +14,7 @@ EXPORTED = {
     "plan_mode_nb.plan": "PlanMode PlanModeConfig SetOutcome install resolve_config",
     "plan_mode_nb.testing": """
         MemoryNursery MemorySink ModelContract QuestionProviderContract ScriptedAnswers ScriptedApprovals
-        ScriptedModel Workbench call counted_clock counted_ids dismiss fail finish hold pick say think usage
+        ScriptedModel ScriptedServer ServerContract Workbench call counted_clock counted_ids dismiss fail finish hold pick say think usage
     """,
 }
 SURFACE = "assistant/message tool/result user/message"

@@ -19,7 +19,7 @@ _BOTH: Final = ("type", "disabled")
 _TYPES: Final = {"stdio": _PROGRAM, "http": _ADDRESS, "streamable-http": _ADDRESS, "sse": _ADDRESS}
 
 
-def servers(setting: object, environ: Mapping[str, str]) -> tuple[Server, ...]:
+def configured(setting: object, environ: Mapping[str, str]) -> tuple[Server, ...]:
     """The servers in the setting's order; those that are ``disabled`` are left out.
 
     ``${NAME}`` and ``${NAME:-otherwise}`` in any text are replaced from ``environ``, so that no secret has to stand in a file.

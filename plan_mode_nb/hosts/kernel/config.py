@@ -19,7 +19,7 @@ from traitlets.config import Configurable
 
 from plan_mode_nb.agent.mcp import Server
 from plan_mode_nb.exceptions import ConfigError
-from plan_mode_nb.features.mcp.config import servers
+from plan_mode_nb.features.mcp import configured
 from plan_mode_nb.plan import PlanModeConfig, resolve_config
 
 FILE_NAME = "plan_mode_nb.json"
@@ -133,7 +133,7 @@ class Settings:
         Raises:
             ConfigError: one cannot be what is meant; names it and the key.
         """
-        return servers(self.agent.mcp_servers, os.environ)
+        return configured(self.agent.mcp_servers, os.environ)
 
     @property
     def plan(self) -> PlanModeConfig:
