@@ -101,14 +101,13 @@ def _option(option: Mapping[str, Any]) -> str:
     return visible_line(f"{option.get('label', '')}: {description}" if description else str(option.get("label", "")))
 
 
-def approval_card(tool: str, preview: str, outcome: ApprovalState, of: str = "") -> Bundle:
-    """A question before a tool ran. ``preview``: what would run, or why it asks, as text. ``of``: who asks, in words, where it is not the
-    agent itself."""
+def approval_card(tool: str, reason: str, outcome: ApprovalState, of: str = "") -> Bundle:
+    """A question before a tool ran. ``reason``: why it asked, as prose. ``of``: who asked, in words, where it is not the agent itself."""
     asks = f"Approval of {visible_line(tool)}{f' for {of}' if of else ''}"
     said = f"{asks}: {'nobody was there to answer' if outcome == 'unavailable' else _waiting(outcome)}"
-    plain = "\n\n".join(filter(None, [said, visible(preview)]))
-    marked = "\n\n".join([f"**{said}**", fenced(visible(preview))] if preview else [f"**{said}**"])
-    html = _state(said, outcome) + (verbatim(preview, cls="pmnb-asked") if preview else "")
+    plain = "\n\n".join(filter(None, [said, visible(reason)]))
+    marked = "\n\n".join(filter(None, [f"**{said}**", inert_markdown(reason)]))
+    html = _state(said, outcome) + (paragraph(reason, cls="pmnb-asked") if reason else "")
     return {"text/plain": plain, "text/markdown": marked, "text/html": card("approval", html)}
 
 

@@ -11,6 +11,8 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
+from plan_mode_nb.render.html import LINES
+
 LIMIT = 20_000
 """Characters a block may have to be highlighted; a longer one is shown plain (a lexer's time is not bounded by its author)."""
 
@@ -32,7 +34,7 @@ def code_block(code: str, language: str = "") -> str:
     """A whole ``<pre>``; always left to right, as code is."""
     known = language.lower() if language.lower() in languages() else ""
     named = f' class="language-{escape(known)}"' if known else ""
-    return f'<pre class="pmnb-code highlight" dir="ltr"><code{named}>{highlighted(code, known)}</code></pre>'
+    return f'<pre class="pmnb-code highlight" dir="ltr" style="{LINES}"><code{named}>{highlighted(code, known)}</code></pre>'
 
 
 @functools.cache

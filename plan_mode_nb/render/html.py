@@ -45,11 +45,20 @@ def paragraph(value: str, *, cls: str = "") -> str:
     return element("p", text(value), cls=cls, dir="auto")
 
 
+def indented(body: str) -> str:
+    """HTML that belongs to the line above it."""
+    return element("div", body, style="margin: 0.3em 0 0 1.2em")
+
+
 def label(value: str) -> str:
     """A line that names what stands below it."""
     return element("p", element("strong", text(value)), dir="auto")
 
 
+LINES = "white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; margin: 0 0 1em"
+"""How a ``pre`` breaks its lines: between words where there are any. JupyterLab breaks them anywhere, and leaves no room below."""
+
+
 def verbatim(value: str, *, cls: str = "") -> str:
     """Text a person or a tool wrote, every line and space kept, long lines wrapped."""
-    return element("pre", text(value), cls=cls, dir="auto", style="white-space: pre-wrap")
+    return element("pre", text(value), cls=cls, dir="auto", style=LINES)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from plan_mode_nb.plan.visible import visible, visible_line
 from plan_mode_nb.render.highlight import code_block, languages
-from plan_mode_nb.render.html import Bundle, card, element, label, text, unix_lines, verbatim
+from plan_mode_nb.render.html import Bundle, card, element, indented, label, text, unix_lines, verbatim
 from plan_mode_nb.render.markdown import to_html
 from plan_mode_nb.render.source import fenced
 
@@ -55,7 +55,7 @@ def tool_card(
     result = None if result_blocks is None else result_text(result_blocks)
     head = f"{visible_line(name)} ({status})" + (f": {shown}" if shown else "")
     summary = element("code", text(visible_line(name)), dir="ltr") + (f" {element('bdi', text(shown))}" if shown else "")
-    body = element("summary", f"{summary} {element('em', status)}") + _arguments_html(arguments)
+    body = _arguments_html(arguments)
     if did:
         body += label(did[0]) + verbatim("\n".join(did[1:]), cls="pmnb-did")
     if inner:
@@ -65,7 +65,7 @@ def tool_card(
     return {
         "text/plain": "\n\n".join([head, *_plain(arguments), *_plain_did(did), *_plain_inner(inner), *_plain_result(result)]),
         "text/markdown": "\n\n".join([f"**{fenced_name(name)}** ({status})", *_markdown(arguments, did, inner, result)]),
-        "text/html": card("tool", element("details", body)),
+        "text/html": card("tool", element("details", element("summary", f"{summary} {element('em', status)}") + indented(body))),
     }
 
 

@@ -20,7 +20,7 @@ if 'plan_mode_nb' in get_ipython().extension_manager.loaded:
     get_ipython().run_line_magic('unload_ext', 'plan_mode_nb')
 get_ipython().reset(new_session=False)
 import os
-os.environ.update(PLAN_MODE_NB_REPLAY='strict', PLAN_MODE_NB_NOTEBOOK={notebook!r})
+os.environ.update(PLAN_MODE_NB_REPLAY={mode!r}, PLAN_MODE_NB_NOTEBOOK={notebook!r})
 os.chdir({folder!r})
 del os
 """
@@ -41,7 +41,7 @@ class WarmReplays:
         problem = matching.problem(path.name)
         if problem:
             return problem
-        self._kernel.must(PREPARE.format(notebook=str(path), folder=str(path.parent)), CELL_S)
+        self._kernel.must(PREPARE.format(notebook=str(path), folder=str(path.parent), mode="strict"), CELL_S)
         now: dict[int, list[dict[str, Any]]] = {}
         for cell in matching.cells:
             ran = self._kernel.run(cell.source, CELL_S, allow_stdin=False, store_history=False)

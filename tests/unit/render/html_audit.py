@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 _GLOBAL = {"class": r"[\w .+#/-]*", "dir": "auto|ltr|rtl"}
-_STYLES = r"text-align:(left|right|center)|white-space: pre-wrap|list-style-type: none"
+_STYLES = (
+    r"text-align:(left|right|center)|white-space: pre-wrap(; word-break: normal; overflow-wrap: anywhere; margin: 0 0 1em)?"
+    r"|list-style-type: none|margin: 0\.3em 0 0 1\.2em"
+)
 _ALLOWED: dict[str, dict[str, str]] = {
     **{tag: {} for tag in "div span p h1 h2 h3 h4 h5 h6 blockquote em strong s b i bdi del ins code li table".split()},
     **{tag: {} for tag in "thead tbody tr details summary hr br ul".split()},

@@ -78,7 +78,7 @@ def test_a_table_whose_header_is_right_to_left_runs_from_the_right() -> None:
 
 
 def test_code_is_always_left_to_right() -> None:
-    assert '<pre class="pmnb-code highlight" dir="ltr">' in to_html("```\nשלום\n```")
+    assert '<pre class="pmnb-code highlight" dir="ltr" ' in to_html("```\nשלום\n```")
     assert '<code dir="ltr">' in to_html("`שלום`")
 
 

@@ -20,7 +20,7 @@ def test_loading_the_room_loads_neither_the_parser_nor_the_highlighter_nor_jupyt
 
 def test_code_carries_the_classes_that_jupyter_styles_and_elements_that_need_no_style() -> None:
     html = code_block('import a\n"s"  # c\n', "python")
-    assert html.startswith('<pre class="pmnb-code highlight" dir="ltr">')
+    assert html.startswith('<pre class="pmnb-code highlight" dir="ltr" style="white-space: pre-wrap; ')
     assert '<b class="kn">import</b>' in html
     assert '<span class="s2">' in html
     assert '<i class="c1"># c</i>' in html

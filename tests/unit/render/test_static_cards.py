@@ -168,11 +168,23 @@ def test_answers_are_matched_by_id_not_by_position() -> None:
 
 
 @pytest.mark.parametrize("state", get_args(ApprovalState))
-def test_an_approval_card_says_the_tool_what_would_run_and_its_state(state: ApprovalState) -> None:
-    bundle = approval_card("bash", "rm -rf build\n", state)
+def test_an_approval_card_says_the_tool_why_it_asked_and_its_state(state: ApprovalState) -> None:
+    """The reason is prose, which breaks between words."""
+    bundle = approval_card("bash", "the sandbox refused something", state)
     assert bundle["text/plain"].startswith("Approval of bash: ")
     for form in bundle.values():
-        assert "rm -rf build" in form
+        assert "the sandbox refused something" in form
+    assert "<pre" not in bundle["text/html"]
+    assert "```" not in bundle["text/markdown"]
+
+
+def test_what_a_card_unfolds_stands_apart_from_its_head_and_breaks_between_words() -> None:
+    """A front end's own style for pre breaks anywhere, and leaves no room below."""
+    html = tool_card("write", '{"path": "a.txt", "content": "one\\ntwo"}', [{"type": "text", "text": "wrote a.txt"}], "done")["text/html"]
+    head, _, body = html.partition("</summary>")
+    assert "<pre" not in head
+    assert body.startswith('<div style="margin: 0.3em 0 0 1.2em">')
+    assert body.count("word-break: normal; overflow-wrap: anywhere; margin: 0 0 1em") == body.count("<pre") == 2
 
 
 def test_a_todo_list_says_each_items_state_by_a_sign() -> None:
