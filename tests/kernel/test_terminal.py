@@ -106,6 +106,25 @@ def test_discuss_puts_the_plan_aside_and_plan_mode_stays(agent: AgentTerminal, k
     assert "plan mode    on" in terminal.run("%session")
 
 
+
+def test_a_child_is_told_line_by_line_and_its_prompt_says_whose_it_is(agent: AgentTerminal) -> None:
+    """What its code prints is there too; its log is a file of its own beside the agent's."""
+    spawn = [say("I hand it over."), call("spawn_agent", {"task": "Count them.", "description": "count"}), usage(1, 1)]
+    work = [say("I count."), call("python", {"code": "print(40 + 2)"}), usage(1, 1)]
+    terminal = agent.begin(spawn, work, [say("There are 42."), usage(1, 1)], [say("Forty-two."), usage(1, 1)])
+    asked = terminal.start("%agent count", APPROVAL)
+    assert "· [count] assistant: I count.\n· [count] tool python: print(40 + 2)\n" in asked
+    assert "Approval: python for the child agent “count”" in asked
+    assert "│ print(40 + 2)\n" in asked
+    terminal.child.sendline("a")
+    wrote = terminal.rest()
+    assert "42\n· [count] assistant: There are 42.\n· result of spawn_agent: There are 42.\nForty-two.\n· 2 steps" in wrote
+    listed = terminal.run("%session")
+    assert "“count” (spawned): completed, 2 steps" in listed
+    children = [path for path in agent.log.parent.glob(f"{agent.log.stem}.*.*.jsonl") if "subagent" in path.read_text().split("\n", 1)[0]]
+    assert [types(path)[-1] for path in children] == ["turn/end"]
+
+
 def test_keys_pressed_before_a_prompt_appears_answer_nothing(agent: AgentTerminal) -> None:
     """Typed ahead while the model still writes: the review waits all the same."""
     terminal = agent.begin([Slow(0.02), say("word " * 30), call("exit_plan_mode", {"plan": PLAN})], [say("ok"), usage(1, 1)])
