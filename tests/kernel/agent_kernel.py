@@ -13,7 +13,7 @@ import nbformat
 
 from plan_mode_nb.testing.loopback import LoopbackServer, ServerStep
 
-from .driver import Cell, Kernel, Route
+from .driver import WAIT_S, Cell, Kernel, Route
 
 SECTION = "GUIDANCE: plan first."
 
@@ -63,7 +63,7 @@ class AgentKernel:
         self.kernel.close()
         self.kernel = self._start()
 
-    def run(self, code: str, timeout: float = 30.0) -> Cell:
+    def run(self, code: str, timeout: float = WAIT_S) -> Cell:
         """Run a cell."""
         return self.kernel.run(code, timeout)
 

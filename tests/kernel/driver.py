@@ -29,6 +29,8 @@ from jupyter_client.manager import KernelManager
 
 Message = dict[str, Any]
 Route = Literal["main", "subshell"]
+WAIT_S = 60.0
+"""For an event that comes at once on a machine with nothing else to do."""
 
 
 class NoSubshells(Exception):
@@ -115,16 +117,16 @@ class Kernel:
             self.client.shell_channel.send(message)
             return self._note(message["header"]["msg_id"])
 
-    def wait(self, message_id: str, timeout: float = 15.0) -> Cell:
+    def wait(self, message_id: str, timeout: float = WAIT_S) -> Cell:
         """Wait until the cell has its reply and its idle status. Raises TimeoutError with what there is by then."""
         self.until(lambda: message_id in self._replies and self._idle(message_id), timeout, lambda: self.cell(message_id))
         return self.cell(message_id)
 
-    def run(self, code: str, timeout: float = 15.0, **options: Any) -> Cell:
+    def run(self, code: str, timeout: float = WAIT_S, **options: Any) -> Cell:
         """`send` and `wait`."""
         return self.wait(self.send(code, **options), timeout)
 
-    def must(self, code: str, timeout: float = 30.0) -> str:
+    def must(self, code: str, timeout: float = WAIT_S) -> str:
         """Run a cell that has to succeed; the text it printed."""
         ran = self.run(code, timeout)
         assert ran.status == "ok", (ran.ename, ran.evalue, "\n".join(ran.traceback))
@@ -149,7 +151,7 @@ class Kernel:
             replied_at=at,
         )
 
-    def until(self, what: Callable[[], Any], timeout: float = 15.0, seen: Callable[[], Any] | None = None) -> Any:
+    def until(self, what: Callable[[], Any], timeout: float = WAIT_S, seen: Callable[[], Any] | None = None) -> Any:
         """Wait until ``what()`` is true, looked at whenever something arrives; its value. TimeoutError shows ``seen()``."""
         deadline = time.monotonic() + timeout
         with self._news:
@@ -160,11 +162,11 @@ class Kernel:
                 self._news.wait(left)
             return value
 
-    def until_shown(self, message_id: str, text: str, timeout: float = 15.0) -> None:
+    def until_shown(self, message_id: str, text: str, timeout: float = WAIT_S) -> None:
         """Wait until ``text`` is in some output of the cell, in its present state."""
         self.until(lambda: text in self._visible(message_id), timeout, lambda: self.cell(message_id))
 
-    def until_printed(self, text: str, timeout: float = 15.0) -> None:
+    def until_printed(self, text: str, timeout: float = WAIT_S) -> None:
         """Wait until a stream of any cell or callback has carried ``text`` in one message."""
         streams = lambda: [m["content"]["text"] for m in list(self.messages) if m["msg_type"] == "stream"]  # noqa: E731
         self.until(lambda: any(text in one for one in streams()), timeout, streams)
@@ -218,13 +220,13 @@ class Kernel:
         with self._shell:
             self.client.shell_channel.socket.send_multipart(frames)
 
-    def reply(self, message_id: str, timeout: float = 10.0) -> Message:
+    def reply(self, message_id: str, timeout: float = WAIT_S) -> Message:
         """The content of the reply to `request`, waited for."""
         self.until(lambda: message_id in self._replies, timeout)
         content: Message = self._replies[message_id][0]["content"]
         return content
 
-    def handled(self, message_id: str, timeout: float = 10.0) -> None:
+    def handled(self, message_id: str, timeout: float = WAIT_S) -> None:
         """Wait until the kernel has published that it is done with this message (comm messages have no reply)."""
         self.until(lambda: self._idle(message_id), timeout)
 
@@ -255,11 +257,11 @@ class Kernel:
         self.comms.clear()
         self.must("pass", 60)
 
-    def until_ended(self, timeout: float) -> None:
-        """Wait until the kernel's process has ended by itself. Raises TimeoutError."""
+    def until_ended(self, timeout: float) -> int:
+        """Wait until the kernel's process has ended by itself; its exit status. Raises TimeoutError."""
         process = self.manager.provisioner.process
         try:
-            process.wait(timeout)
+            return int(process.wait(timeout))
         except subprocess.TimeoutExpired as error:
             raise TimeoutError(f"the kernel was still running after {timeout} s") from error
 

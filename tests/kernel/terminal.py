@@ -71,7 +71,7 @@ class Terminal:
     def leave(self) -> None:
         """Leave IPython, in bounded time."""
         self.child.sendline("exit")
-        self.child.expect(pexpect.EOF, timeout=8)
+        self.child.expect(pexpect.EOF)
 
     def _clean(self) -> str:
         return ESCAPES.sub("", self.child.before).replace("\r\n", "\n")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
-import time
 from ast import literal_eval
 from collections.abc import Sequence
 from pathlib import Path
@@ -205,17 +205,15 @@ def test_a_kernel_that_dies_in_a_turn_leaves_its_log_in_the_notebook(work: Works
     assert work.left_journals() == []
 
 
-def test_ctrl_c_lets_the_turn_close_its_log(work: Workspace, tmp_path: Path) -> None:
-    begun = tmp_path / "begun"
-    code = f"import pathlib, time; pathlib.Path({str(begun)!r}).touch(); time.sleep(600)"
+def test_ctrl_c_lets_the_turn_close_its_log(work: Workspace) -> None:
+    begun = socket.create_server(("127.0.0.1", 0))
+    begun.settimeout(120)
+    code = f"import socket, time; socket.create_connection(('127.0.0.1', {begun.getsockname()[1]})); time.sleep(600)"
     work.record(["I wait.", logs.call_block("c", "python", {"code": code})])
     work.write("%load_ext plan_mode_nb", UNCONFINED, "%agent wait", "print('after')")
     process = work.start()
-    end = time.monotonic() + 120
-    while not begun.exists():
-        assert time.monotonic() < end
-        assert process.poll() is None
-        time.sleep(0.05)
+    with begun:
+        begun.accept()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (1, "plan-mode-nb: a notebook.ipynb: stopped in cell 3 (%agent wait)\n")

@@ -160,7 +160,7 @@ def test_a_shutdown_request_alone_ends_the_turn(python: str, fresh: Callable[...
     sent = kernel.send("go(scripted(('ask',)))")
     kernel.until_shown(sent, "waiting for you")
     kernel.client.shutdown(restart=False)
-    kernel.until_ended(timeout=20)
+    assert kernel.until_ended(timeout=20) == 0
 
 
 def test_a_restarted_kernel_runs_turns_again(python: str, fresh: Callable[..., Kernel]) -> None:

@@ -111,8 +111,10 @@ def test_a_request_that_nobody_can_read_ends_nothing(kernel: Kernel) -> None:
 def test_a_handler_that_fails_ends_nothing(kernel: Kernel) -> None:
     kernel.must("import ipywidgets\nb = ipywidgets.Button(description='Fail'); b.on_click(lambda _: 1/0)")
     with waiting(kernel) as sent:
-        kernel.handled(kernel.click("Fail"))
+        clicked = kernel.click("Fail")
+        kernel.handled(clicked)
         still_waiting(kernel, sent)
+    assert kernel.cell(sent).status == "ok"
 
 
 def test_what_a_callback_prints_is_published_as_the_callbacks_own(kernel: Kernel) -> None:
@@ -131,4 +133,4 @@ def test_front_ends_see_a_busy_kernel_while_a_turn_waits(kernel: Kernel) -> None
     with waiting(kernel):
         kernel.reply(kernel.request("kernel_info_request", {}))
         status = lambda: [m for m in list(kernel.messages) if m["msg_type"] == "status"][-1]["content"]["execution_state"]  # noqa: E731
-        kernel.until(lambda: status() == "busy", seen=status)
+        assert kernel.until(lambda: status() == "busy", seen=status)

@@ -130,8 +130,8 @@ def test_matching_agrees_with_the_rule_said_plainly(pattern: str, path: str) -> 
 def test_no_pattern_takes_long(pattern: str) -> None:
     """Deep stars, braces without end, brackets that never close: pytest's own time limit is the bound."""
     glob = GlobPattern(pattern)
-    glob.matches(("a" * 200,) * 50)
-    glob.may_hold(("a" * 200,) * 50)
+    assert not glob.matches(("a" * 200,) * 50)
+    assert glob.may_hold(("a" * 200,) * 50) is pattern.startswith("**")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
@@ -219,7 +219,7 @@ def test_a_pattern_that_is_none_is_one_sentence(tree: Path, pattern: str) -> Non
 
 def test_a_hostile_pattern_is_ended_in_time_and_the_loop_stays_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A match that would take years; meanwhile the loop turns, and what was found before it is shown."""
-    monkeypatch.setattr(search, "SEARCH_SECONDS", 0.5)
+    monkeypatch.setattr(search, "SEARCH_SECONDS", 3)  # for the first file, by a process that has to start
     monkeypatch.setattr(search, "_GRACE", 0.5)
     (tmp_path / "a.txt").write_text("aaa\n")
     (tmp_path / "b.txt").write_text("a" * 64 + "!\n")

@@ -107,4 +107,5 @@ class Server:
                 return found[0]
             except ConnectionRefusedError:
                 assert time.monotonic() < end, "".join(self._lines)
-                time.sleep(0.02)
+                with self._changed:
+                    self._changed.wait(0.02)  # its next line, or another attempt
