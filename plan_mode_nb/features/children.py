@@ -102,8 +102,9 @@ class Children:
             CallInterrupted: the parent was stopped, and the child with it.
         """
         parent = self._checked(call, task)
+        # Kept by hand: the extension may be loaded again meanwhile.
+        nursery, guide = self._seams.delegation.nursery, self._seams.delegation.guide
         birth = self._born(call, parent, kind, _label(description or task))
-        guide = self._seams.delegation.guide
         try:
             if not guide.begin(birth):
                 await self._turn(birth, task)
@@ -113,7 +114,7 @@ class Children:
             raise ToolError(f"the child agent's log could not be kept: {error}", code="CHILD_FAILED") from error
         finally:
             guide.end(birth)
-            self._seams.delegation.nursery.close(birth.child)
+            nursery.close(birth.child)
         return Outcome(_result(birth, report_of(birth.child.session)))
 
     async def describe(self, step: Step, call_next: CallNext) -> Decision:

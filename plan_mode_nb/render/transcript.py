@@ -134,7 +134,11 @@ def _retry(data: Data, asked: dict[str, str]) -> str:
 
 
 def _compacted(data: Data, asked: dict[str, str]) -> str:
-    return f"{compaction.done(data)} {' '.join(_words({'content': data.get('summary')}).split())}"
+    return _lower(f"{compaction.done(data)} {' '.join(_words({'content': data.get('summary')}).split())}")
+
+
+def _lower(sentence: str) -> str:
+    return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
 def _end(data: Data, asked: dict[str, str]) -> str:
@@ -166,7 +170,7 @@ _LINES: dict[str, Callable[[Data, dict[str, str]], str]] = {
     "command/done": lambda data, asked: f"command {data.get('kind')}: {data.get('text', '')}",
     "llm/retry": _retry,
     "compaction/summary": _compacted,
-    "compaction/end": lambda data, asked: compaction.failed(data) if "error" in data else "",
+    "compaction/end": lambda data, asked: _lower(compaction.failed(data)) if "error" in data else "",
     "session/end-seed": lambda data, asked: "session resumed or forked here",
     "session/title": lambda data, asked: f"titled: {data.get('title')}",
     "todo/write": lambda data, asked: f"todos: {_todo_counts(data)}",
@@ -203,12 +207,14 @@ def transcript(events: Iterable[EventLike]) -> list[str]:
     answers = {mapping(event.data).get("requestId"): event.data for event in rows if event.type == "question/answered"}
     results = _results(rows)
     reviews = {mapping(event.data).get("callId") for event in rows if event.type == "question/asked"} - {None}
-    cells = []
+    cells, speaker = [], "You"
     for event in rows:
         data = mapping(event.data)
         match event.type:
+            case "subagent/descriptor":
+                speaker = "Task"
             case "user/message":
-                cells.append(_user_cell(data))
+                cells.append(_user_cell(data, speaker))
             case "assistant/message":
                 cells.append(inert_markdown(_words(data.get("message"))))
             case "tool/call" if data.get("callId") not in reviews:
@@ -240,11 +246,11 @@ def _results(events: Iterable[EventLike]) -> dict[str, Result]:
     return found
 
 
-def _user_cell(data: Data) -> str:
+def _user_cell(data: Data, speaker: str) -> str:
     source = mapping(data.get("source"))
     words = inert_markdown(_words(data))
     if source.get("kind") == "user":
-        return f"**You**\n\n{words}"
+        return f"**{speaker}**\n\n{words}"
     summary = source.get("summary")
     return f"*{inert_markdown(visible_line(str(summary)))}*" if summary else ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import dropwhile
 from pathlib import Path
 
 import typer
@@ -10,6 +11,8 @@ from plan_mode_nb.document.document import StoredSession
 from plan_mode_nb.document.strip import strip_notebook
 from plan_mode_nb.exceptions import FormatError, LogError
 from plan_mode_nb.log.session import Session
+from plan_mode_nb.render.lineage import child_line, is_child, own_events
+from plan_mode_nb.render.source import inert_markdown
 from plan_mode_nb.render.transcript import transcript
 from plan_mode_nb.store.notebook import change_notebook, load_document
 
@@ -36,4 +39,8 @@ def _told(stored: StoredSession) -> list[str]:
         session = Session(stored.header, clock=lambda: stored.header.created_at, lines=stored.lines)
     except LogError as error:
         raise FormatError(f"session {stored.header.id} cannot be told ({error}); strip without --keep-folded removes it") from error
-    return transcript(session.events)
+    if not is_child(stored.header):
+        return transcript(session.events)
+    # What a child was forked with is told by the session that it was forked from.
+    told = transcript(dropwhile(lambda event: event.type != "turn/start", own_events(stored)))
+    return [f"*Child agent {inert_markdown(child_line(stored))}*", *told]
