@@ -88,8 +88,8 @@ def test_nbval_fails_on_a_mutant_and_says_where(stem: str, kind: str, says: str,
     assert says in ran.stdout, ran.stdout
 
 
-def nbval(*arguments: Any) -> subprocess.CompletedProcess[str]:
+def nbval(*arguments: Any, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
     """Run pytest with nbval in a process of its own, without a key or a model's address."""
     environment = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_BASE_URL"))}
-    command = [sys.executable, "-m", "pytest", "--nbval", "-p", "no:cacheprovider", "--color=no", "-q", *map(str, arguments)]
+    command = [python, "-m", "pytest", "--nbval", "-p", "no:cacheprovider", "--color=no", "-q", *map(str, arguments)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=170, check=False, cwd=HERE)

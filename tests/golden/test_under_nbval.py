@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kernel.conftest import ELSEWHERE, named_python
 
 from plan_mode_nb.document.chunks import read_metadata
 from plan_mode_nb.log.codec import decode
@@ -72,12 +73,14 @@ def test_a_notebook_without_sessions_is_nbval_s_alone_and_one_that_does_not_fit_
 
 
 def test_notebooks_replay_side_by_side_one_worker_a_file(tmp_path: Path) -> None:
-    """xdist with ``--dist loadfile``."""
-    pytest.importorskip("xdist", reason="pytest-xdist is not installed")
-    for stem in ("two-agents", "limits"):
+    """xdist with ``--dist loadfile``, and the other major version of pytest."""
+    python = named_python(ELSEWHERE, "pytest 8, xdist and papermill")
+    for stem in ("two-agents", "limits", "steer-and-toggle"):
         copied(stem, tmp_path)
-    ran = nbval("-n", "2", "--dist", "loadfile", tmp_path)
+    ran = nbval("-n", "2", "--dist", "loadfile", "-v", tmp_path, python=python)
     assert ran.returncode == 0, ran.stdout
+    assert "pytest-8." in ran.stdout
+    assert "created: 2/2 workers" in ran.stdout
 
 
 def test_drift_is_named_and_taken_in_offline_and_then_the_notebook_replays(tmp_path: Path) -> None:

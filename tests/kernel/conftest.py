@@ -16,15 +16,20 @@ STARTUP = "import kernel_bodies as B\nfrom kernel_bodies import *"
 
 # name -> variable that holds the path of a Python with that ipykernel
 OTHERS = {"6.29": "PLAN_MODE_NB_KERNEL_629", "7.3": "PLAN_MODE_NB_KERNEL_73"}
+ELSEWHERE = "PLAN_MODE_NB_ELSEWHERE"
+"""Somebody else's environment: pytest 8 with xdist, and papermill."""
 
 
 def _python(name: str) -> str:
-    if name == "current":
-        return sys.executable
-    python = os.environ.get(OTHERS[name])
+    return sys.executable if name == "current" else named_python(OTHERS[name], f"ipykernel {name}")
+
+
+def named_python(variable: str, having: str) -> str:
+    """The Python that a variable of the environment names; the test is skipped where it names none, and fails in CI."""
+    python = os.environ.get(variable)
     if python:
         return python
-    why = f"{OTHERS[name]} does not name a Python with ipykernel {name}"
+    why = f"{variable} does not name a Python with {having}"
     if os.environ.get("CI") == "true":
         pytest.fail(why)
     pytest.skip(why)
