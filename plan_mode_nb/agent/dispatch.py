@@ -99,8 +99,10 @@ def _kept(seams: Seams, call: ToolCall, about: dict[str, Any], outcome: Outcome)
 
 
 def _redacted(seams: Seams, result: ToolResult) -> ToolResult:
-    return replace(result, content=tuple(seams.redactions.blocks(result.content)), value=seams.redactions.json(result.value))
+    content, json_of = tuple(seams.redactions.blocks(result.content)), seams.redactions.json
+    return replace(result, content=content, value=json_of(result.value), meta=json_of(result.meta))
 
 
 def _inside(about: dict[str, Any], result: ToolResult) -> Draft:
-    return draft(INSIDE, {**about, "isError": result.is_error, "content": list(result.content)})
+    shown = {} if result.meta is None else {"meta": result.meta}
+    return draft(INSIDE, {**about, "isError": result.is_error, "content": list(result.content), **shown})

@@ -55,10 +55,14 @@ def result_of(data: object) -> tuple[str, Sequence[Mapping[str, Any]], bool]:
 
 
 def own_figures(data: object) -> Sequence[Mapping[str, Any]]:
-    """The image blocks of a ``tool/result`` that are displayed from the log, because no code of the notebook's kernel displayed them."""
+    """The image blocks of a result that are displayed from the log, because no code of the notebook's kernel displayed them.
+
+    Of a ``tool/result``, or of the end of a call that another call made.
+    """
     if mapping(mapping(data).get("meta")).get("figures") != "shown":
         return ()
-    return [block for block in result_of(data)[1] if block.get("type") == "image"]
+    content = blocks(data) if "subCallId" in mapping(data) else result_of(data)[1]
+    return [block for block in content if block.get("type") == "image"]
 
 
 def inside_of(data: object) -> tuple[str, str, bool]:

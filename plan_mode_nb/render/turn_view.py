@@ -172,14 +172,12 @@ class TurnView:
         call = self._calls.setdefault(call_id, Call("tool", ""))
         call.result, call.is_error = content, is_error
         self._show(call_id, partial(self._call_card, call_id), final=True)
-        for number, image in enumerate(facts.own_figures(data)):
-            self._show(f"figure:{call_id}:{number}", partial(self._figure, image), final=True)
+        self._figures(call_id, data)
 
     def _inside(self, data: Mapping[str, Any]) -> None:
         """A call that another one made: it stands in that one's card."""
         call_id, name, is_error = facts.inside_of(data)
-        parent_id = str(data.get("parentCallId", ""))
-        parent = self._calls.get(parent_id)
+        parent = self._calls.get(parent_id := str(data.get("parentCallId", "")))
         if parent is None or parent_id not in self._entries:
             return
         call = self._calls.get(call_id)
@@ -191,10 +189,13 @@ class TurnView:
             for asked in self._asked.values():
                 if asked.data.get("callId") == call_id:
                     self._changed(asked.slot, final=True)
+            self._figures(call_id, data)
         self._changed(parent_id)
 
-    def _figure(self, image: Mapping[str, Any]) -> Bundle:
-        return figure(image, self._image_of(str(mapping(image.get("attachment")).get("attachmentId", ""))))
+    def _figures(self, call_id: str, data: Mapping[str, Any]) -> None:
+        for number, image in enumerate(facts.own_figures(data)):
+            shown = self._image_of(str(mapping(image.get("attachment")).get("attachmentId", "")))
+            self._show(f"figure:{call_id}:{number}", partial(figure, image, shown), final=True)
 
     def _question(self, data: Mapping[str, Any]) -> None:
         request, call_id = str(data.get("requestId", "")), str(data.get("callId", ""))

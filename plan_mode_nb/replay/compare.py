@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from plan_mode_nb.agent.dispatch import INSIDE
 from plan_mode_nb.log.events import Event
 
 _MESSAGE_IDS: Final = ("id",)
@@ -84,7 +85,7 @@ class Comparison:
             if had != has:
                 where = f"event {live.seq} ({live.type}), {name}"
                 return Difference(live.seq, where, "none" if had is UNSET else str(had), "none" if has is UNSET else str(has))
-        is_marked = live.type == "tool/result" and live.data.get("meta") == MARK
+        is_marked = live.type in ("tool/result", INSIDE) and live.data.get("meta") == MARK
         datas = [_unmarked(each.data) if is_marked else each.data for each in (recorded, live)]
         found = self._value(datas[0], datas[1], live.type, "")
         if found is None:

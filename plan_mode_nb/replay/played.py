@@ -215,10 +215,10 @@ def _is_derivable(course: Course, call: ToolCall, recorded: Event) -> bool:
 
 
 def _result(event: Event, now: ToolResult | None = None) -> ToolResult:
-    """As recorded. Of a call that another one made the log has the content alone; ``now``: has the rest."""
+    """As recorded. Of a call that another one made the log has no error; ``now``: has it."""
     if event.type == INSIDE:
-        error, meta = (None, None) if now is None else (now.error, now.meta)
-        return ToolResult(tuple(event.data["content"]), event.data["isError"], None, error, meta)
+        error = None if now is None else now.error
+        return ToolResult(tuple(event.data["content"]), event.data["isError"], None, error, event.data.get("meta"))
     block = event.data["message"]["content"][0]
     return ToolResult(tuple(block["content"]), bool(block.get("isError")), None, event.data.get("error"), event.data.get("meta"))
 

@@ -21,6 +21,7 @@ from plan_mode_nb.features.sandbox import backends
 from plan_mode_nb.features.sandbox.backends import Missing
 from plan_mode_nb.features.tools import files
 from plan_mode_nb.log.messages import text_block
+from plan_mode_nb.render.turn_view import render_turn
 
 pytestmark = needs_a_sandbox
 Add = Callable[[Seams], Undo | None]
@@ -356,3 +357,20 @@ def test_the_program_is_the_environments_python_without_the_persons_settings(tmp
     assert program.command()[1:4] == ["-I", "-X", "utf8"]
     made = ran(tmp_path / "ws", "import msgspec, sys\nprint(msgspec.__name__, sys.flags.isolated)", environ={"PYTHONSTARTUP": "/nowhere"})
     assert made.texts == ["msgspec 1"]
+
+
+def test_figures_that_only_the_log_has_are_shown_for_a_programs_call_too(tmp_path: Path) -> None:
+    """Under the program's card, from the end of the call that made them."""
+
+    def add(seams: Seams) -> None:
+        def draw() -> ToolResult:
+            """Draws where nobody sees it."""
+            about = {"attachmentId": "sha256:" + "0" * 64, "mediaType": "image/png", "bytes": 1, "width": 1, "height": 1}
+            return ToolResult((text_block("drawn"), {"type": "image", "attachment": about}), meta={"figures": "shown"})
+
+        seams.tools.register(tool_from(draw))
+
+    made = ran(tmp_path / "ws", "draw()", add=add)
+    shown = [bundle["text/plain"] for bundle in render_turn(made.bench.session.events)]
+    (card,) = [place for place, text in enumerate(shown) if text.startswith("run_code (done): draw()")]
+    assert shown[card + 1] == "Figure of the scratch process: image/png 1×1"
