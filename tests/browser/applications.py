@@ -44,13 +44,20 @@ def chromium(playwright: Playwright) -> Browser:
 class JupyterServer:
     """One server, on a free port, with configuration, data, runtime and notebooks under ``folder``. ``options``: for its command line.
 
-    "lab" serves JupyterLab and Notebook, "server" neither.
+    "lab" serves JupyterLab and Notebook, "server" neither. ``python``: of another environment, for its JupyterLab and its kernels.
     It loads the lab extension from this source tree, whatever copy is installed, and its kernels can import the helper modules
     that lie beside this file.
     """
 
-    def __init__(self, folder: Path, program: Literal["lab", "server"] = "lab", options: Sequence[str] = (), **environment: str) -> None:
-        self._program = program
+    def __init__(
+        self,
+        folder: Path,
+        program: Literal["lab", "server"] = "lab",
+        options: Sequence[str] = (),
+        python: str = sys.executable,
+        **environment: str,
+    ) -> None:
+        self._program, self._python = program, python
         self._options = options
         self.root = folder / "notebooks"
         self.runtime = folder / "runtime"
@@ -106,7 +113,7 @@ class JupyterServer:
 
     def _command(self) -> list[str]:
         return [
-            sys.executable, "-m", "jupyter", self._program, "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={self._port}",
+            self._python, "-m", "jupyter", self._program, "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={self._port}",
             "--ServerApp.port_retries=0", "--IdentityProvider.token=t", "--ServerApp.disable_check_xsrf=True",
             f"--ServerApp.root_dir={self.root}", "--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True",
             *self._options,
@@ -123,7 +130,7 @@ class JupyterServer:
             "JUPYTER_PATH": "share",
         }
         own = {name: str(self._folder / folder) for name, folder in folders.items()}
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+        path = os.pathsep.join([str(Path(self._python).parent), os.environ.get("PATH", "")])
         modules = os.pathsep.join(filter(None, [str(HELPERS), os.environ.get("PYTHONPATH")]))
         return {**os.environ, **own, "PATH": path, "PYTHONPATH": modules, **more}
 

@@ -1,25 +1,48 @@
-"""The same lab extension and cards in Jupyter Notebook."""
+"""The same lab extension and cards in Jupyter Notebook, and in the oldest JupyterLab and Notebook that are supported."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
-from applications import JupyterServer
+from applications import App, JupyterServer
 from driver import NotebookPage
 from playwright.sync_api import Browser, expect
 
 pytestmark = pytest.mark.browser
 
+OLDEST = "PLAN_MODE_NB_LAB_44"
+"""Names a Python with JupyterLab 4.4.0 and Notebook 7.4.0; CI builds it."""
+
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, server: JupyterServer) -> Iterator[NotebookPage]:
-    server.write("app.ipynb")
+def oldest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JupyterServer]:
+    python = os.environ.get(OLDEST)
+    if python is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"the oldest front ends must be tried here, but {OLDEST} names no Python")
+        pytest.skip(f"{OLDEST} names no Python with the oldest front ends")
+    server = JupyterServer(tmp_path_factory.mktemp("oldest"), python=python)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module", params=["notebook", "oldest notebook", "oldest lab"])
+def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[NotebookPage]:
+    server: JupyterServer = request.getfixturevalue("oldest" if request.param.startswith("oldest") else "server")
+    app: App = "lab" if request.param.endswith("lab") else "notebook"
+    server.write(f"{request.param}.ipynb")
     context = browser.new_context(viewport={"width": 1000, "height": 800})
-    page = NotebookPage(context, server, "app.ipynb", app="notebook")
+    page = NotebookPage(context, server, f"{request.param}.ipynb", app)
     yield page
     page.close()
     context.close()
+
+
+def test_the_versions_are_those_that_are_supported(page: NotebookPage) -> None:
+    version = page.js("() => window.jupyterapp.version")
+    assert page.name.startswith("oldest") == (version in ("4.4.0", "7.4.0")), version
 
 
 def test_the_log_lands_in_the_metadata_and_the_chip_leaves_plan_mode(page: NotebookPage) -> None:
