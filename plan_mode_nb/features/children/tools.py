@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from plan_mode_nb.agent.agent import Agent
-from plan_mode_nb.agent.delegation import CHILD, Birth, Kind
+from plan_mode_nb.agent.delegation import CHILD, Birth, Guide, Kind, Nursery
 from plan_mode_nb.agent.prestep import CallNext, Decision, Reject, Step
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Seams
@@ -30,11 +30,12 @@ from plan_mode_nb.agent.tools import (
     text_result,
 )
 from plan_mode_nb.exceptions import LogError, StoreError
-from plan_mode_nb.features.report import Report, report_of
+from plan_mode_nb.features.children.report import Report, report_of
 from plan_mode_nb.features.tools.cap import cap_text
 from plan_mode_nb.folds.descriptor import descriptor_data
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.messages import notice_source, user_message
+from plan_mode_nb.log.session import Session
 from plan_mode_nb.log.vocabulary import draft
 
 SPAWN: Final = "spawn_agent"
@@ -104,16 +105,26 @@ class Children:
         parent = self._checked(call, task)
         # Kept by hand: the extension may be loaded again meanwhile.
         nursery, guide = self._seams.delegation.nursery, self._seams.delegation.guide
-        birth = self._born(call, parent, kind, _label(description or task))
+        if nursery is None:
+            raise ToolError("nothing here can run a child agent: do the task yourself", code="NO_CHILDREN")
+        session = self._session(call, parent, kind, nursery, guide)
+        label = _label(description or task)
         try:
-            if not guide.begin(birth):
+            child = nursery.open(parent, session, label)
+        except StoreError as error:
+            raise ToolError(f"the child agent's log cannot be kept: {error}", code="CHILD_FAILED") from error
+        birth = Birth(child, parent, call.call_id, kind, label)
+        self._seams.delegation.announce(birth)
+        try:
+            if guide is None or not guide.begin(birth):
                 await self._turn(birth, task)
         except asyncio.CancelledError:
             raise CallInterrupted(Outcome(_result(birth, report_of(birth.child.session)))) from None
         except (LogError, StoreError) as error:
             raise ToolError(f"the child agent's log could not be kept: {error}", code="CHILD_FAILED") from error
         finally:
-            guide.end(birth)
+            if guide is not None:
+                guide.end(birth)
             nursery.close(birth.child)
         return Outcome(_result(birth, report_of(birth.child.session)))
 
@@ -138,18 +149,13 @@ class Children:
             raise ToolError(f"{limit}: do the task yourself, and do not call {SPAWN} or {FORK} again", code="TOO_DEEP")
         return call.agent
 
-    def _born(self, call: ToolCall, parent: Agent, kind: Kind, label: str) -> Birth:
-        delegation = self._seams.delegation
-        id = delegation.guide.session_id(parent, call.call_id) or delegation.nursery.session_id(parent)
-        length = len(parent.session) if kind == "fork" else 0
-        session = parent.session.child(id=id, length=length, answers=_answers(parent.session.events, call.call_id) if length else {})
-        try:
-            child = delegation.nursery.open(parent, session, label)
-        except StoreError as error:
-            raise ToolError(f"the child agent's log cannot be kept: {error}", code="CHILD_FAILED") from error
-        birth = Birth(child, parent, call.call_id, kind, label)
-        delegation.announce(birth)
-        return birth
+    def _session(self, call: ToolCall, parent: Agent, kind: Kind, nursery: Nursery, guide: Guide | None) -> Session:
+        led = None if guide is None else guide.session_id(parent, call.call_id)
+        id = nursery.session_id(parent) if led is None else led
+        if kind == "spawn":
+            return parent.session.child(id=id)
+        answers = _answers(parent.session.events, call.call_id)
+        return parent.session.child(id=id, length=len(parent.session), answers=answers)
 
     async def _turn(self, birth: Birth, task: str) -> None:
         child, new_id = birth.child, self._seams.new_id
