@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.registry import Registry, Undo
 from plan_mode_nb.agent.waterfall import Waterfall
+from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.log.messages import Message
 from plan_mode_nb.log.session import Session
 
@@ -19,8 +20,9 @@ COMPACT: Final = "compact"
 """The plugin whose message stands for a span, and whose message asks for its summary (deepseek-harness's name)."""
 STOPPED: Final = "stopped"
 """What ``compaction/end`` gives as the error of an attempt that was stopped."""
-Trigger: TypeAlias = Literal["pressure", "overflow"]
-"""``pressure``: a step is about to be made. ``overflow``: the provider refused the open step's request as too long."""
+Trigger: TypeAlias = Literal["asked", "pressure", "overflow", "shorter"]
+"""``asked``: a person wants it. ``pressure``: a step is about to be made. ``overflow``: the provider refused the open step's request as too
+long. ``shorter``: no summary came of the span that was tried; perhaps one comes of less."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,12 @@ class Span:
 
 @dataclass(frozen=True)
 class Question:
-    """Whether an agent's conversation is compacted now, in its open turn."""
+    """Whether an agent's conversation is compacted now. ``tried``, ``error``: the span that was tried before, and why that failed."""
 
     agent: Agent
     trigger: Trigger
+    tried: Span | None = None
+    error: ModelError | None = None
 
 
 class DueChain(Waterfall[Question, Span | None]):

@@ -11,7 +11,7 @@ from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.models.recording import RecordedAnswer, recorded_answers
 
-_BOUNDS: Final = ("compaction/end", "turn/start", "turn/end", "command/done", "session/end-seed")
+_BOUNDS: Final = ("compaction/end", "turn/start", "turn/end", "session/end-seed")
 
 
 class Recorded(Protocol):

@@ -150,7 +150,7 @@ class Course(Compared):
             commands = agent.seams.commands
             if commands is None or commands.get(data["name"]) is None:
                 return False
-            if agent.session.place.turn is None:
+            if self.part is None or not self.part.start <= event.seq < self.part.end:
                 self._answers, self._asked = answers_of_command(self.recorded, event.seq), 0
             await commands.run(data["name"], CommandCall(agent, data["args"]), cell=self._cell_of(event.seq))
             return True

@@ -16,7 +16,7 @@ from plan_mode_nb.log.closing import closers
 from plan_mode_nb.log.events import Event, Header
 
 NOT_DISPATCHED: Final = "TOOL_ABORTED_BEFORE_DISPATCH"
-_CLOSING: Final = ("command/done", "step/end", "turn/end")
+_CLOSING: Final = ("command/done", "step/end", "turn/end", "agent/inbox/spliced")
 _UNDERIVED: Final = ("UNKNOWN", "REFUSED")
 """Codes of turns that failed by something outside the log: nothing in it says how to make that happen again."""
 
@@ -185,7 +185,7 @@ def cut_of(events: Sequence[Event], part: Part) -> Cut | None:
     if part.reason is None or part.reason["kind"] != "aborted":
         return None
     cause: dict[str, Any] = part.reason["reason"]
-    own = [event for event in events[part.start : part.end] if event.type not in _CLOSING and not _is_clearing(event)]
+    own = [event for event in events[part.start : part.end] if event.type not in _CLOSING]
     if own and is_stopped_compaction(own[-1]):
         return Cut("answer", cause)
     step = _last_step(events[part.start : part.end])

@@ -273,8 +273,8 @@ def test_a_conversation_is_compacted_with_one_line_and_stopped_by_ctrl_c(agent: 
     terminal.child.sendline("%session compact")
     assert agent.server.wait_for_requests(2, 60)
     stopped, _ = terminal.interrupt()
-    assert "was not compacted and is as it was: it was stopped" in stopped
-    assert "· Compacted 1 message (about " in terminal.run("%session compact keep the names")
+    assert "· the conversation was not compacted and is as it was: it was stopped" in stopped
+    assert "· compacted 1 message (about " in terminal.run("%session compact keep the names")
     assert "On." in terminal.run("%agent go on")
     assert [message["role"] for message in agent.said(-1)] == ["user", "assistant", "user"]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.commands import Command, CommandCall, CommandResult
-from plan_mode_nb.agent.compaction import Question, Span, Trigger
+from plan_mode_nb.agent.compaction import Question, Trigger
 from plan_mode_nb.agent.model import Model
 from plan_mode_nb.agent.prestep import CallNext, Decision, Enter, Reject, Step
 from plan_mode_nb.agent.registry import Undo, undo_all
@@ -15,8 +16,6 @@ from plan_mode_nb.agent.requests import FailedRequest, RequestErrorAction
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.exceptions import ConfigError, LogError, ModelError
 from plan_mode_nb.features.compaction.policy import OVERFLOW, STANDARD, CompactionPolicy, due
-from plan_mode_nb.features.compaction.span import head_span
-from plan_mode_nb.features.compaction.summary import FRAME
 from plan_mode_nb.features.compaction.transaction import Attempt, Compacted, compact
 from plan_mode_nb.folds.header import HEADER
 
@@ -35,21 +34,23 @@ def install(seams: Seams, policy: CompactionPolicy = STANDARD) -> Undo:
 
     async def attempted(agent: Agent, trigger: Trigger) -> bool:
         """Whether the surface was compacted. A failure is in the log, and shown from there."""
-        span = await seams.compaction.due.ask(Question(agent, trigger))
-        if span is None:
-            return False
         try:
-            await compact(Attempt(agent, seams, _model(agent, policy), span))
+            return await _compacted(seams, policy, Question(agent, trigger)) is not None
         except _REFUSED as error:
             _logger.info("session %s was not compacted: %s", agent.session.id, error)
             return False
-        return True
 
     async def pre_step(step: Step, call_next: CallNext) -> Decision:
         decision = await call_next(step)
         match decision:
             case Enter(messages) if step.runs(messages):
-                await attempted(step.agent, "pressure")
+                try:
+                    await attempted(step.agent, "pressure")
+                except asyncio.CancelledError:
+                    # No model has heard what the step was to begin with: it waits again, and a stopped turn hands it back.
+                    for message in step.messages:
+                        step.agent.inbox.steer(message)
+                    raise
             case Enter() | Reject():
                 pass
         return decision
@@ -81,20 +82,36 @@ def _command(seams: Seams, policy: CompactionPolicy) -> Command:
         agent = call.agent
         if agent.session.place.turn is not None:
             return CommandResult("error", "A turn is running: compact the conversation when its cell has ended.")
-        span = head_span(agent.session, 0, least=FRAME + 1)
-        if span is None:
-            return CommandResult("success", "There is nothing to compact yet.")
         words = seams.redactions.text(call.args.strip())
         try:
-            done = await agent.maintain(lambda: _compacted(call, span, words))
+            done = await agent.maintain(lambda: _compacted(seams, policy, Question(agent, "asked"), call.id, words))
         except _REFUSED as error:
             return CommandResult("error", f"The conversation was not compacted and is as it was: {error}")
-        return CommandResult("success", said(done))
-
-    async def _compacted(call: CommandCall, span: Span, words: str) -> Compacted:
-        return await compact(Attempt(call.agent, seams, _model(call.agent, policy), span, call.id, words))
+        return CommandResult("success", "There is nothing to compact yet." if done is None else said(done))
 
     return Command(COMMAND, "Replace the older part of the conversation by a summary", handle, hint="[WORDS]", magic=False)
+
+
+async def _compacted(
+    seams: Seams, policy: CompactionPolicy, question: Question, command: str | None = None, words: str = ""
+) -> Compacted | None:
+    """Compact what is due, or less of it where that fails and a shorter span is due then; None where nothing is.
+
+    Raises:
+        ModelError, ConfigError, LogError: nothing came of it; the surface is as it was.
+    """
+    span = await seams.compaction.due.ask(question)
+    if span is None:
+        return None
+    while True:
+        agent = question.agent
+        try:
+            return await compact(Attempt(agent, seams, _model(agent, policy), span, command, words))
+        except ModelError as error:
+            shorter = await seams.compaction.due.ask(Question(agent, "shorter", span, error))
+            if shorter is None:
+                raise
+            span = shorter
 
 
 def said(done: Compacted) -> str:

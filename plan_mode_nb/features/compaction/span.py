@@ -20,14 +20,29 @@ def head_span(session: Session, retain: int, *, least: int = 0) -> Span | None:
     measure = session.fold(MEASURE)
     nodes = list(measure.nodes)
     events = [session.events[seq] for seq in nodes]
-    keep = _tail(measure.prices, retain)
-    keep = min(keep, next((place for place, seq in enumerate(nodes) if seq > _open_step(session)), keep))
+    began = _open_step(session)
+    own = (place for place, event in enumerate(events) if event.seq > began and not is_checkpoint(event))
+    keep = min(_tail(measure.prices, retain), next(own, len(nodes)))
     whole = whole_cuts(events)
     while keep > 0 and not whole[keep]:
         keep -= 1
     if keep == 0 or sum(measure.prices[:keep]) < least or (keep == 1 and is_checkpoint(events[0])):
         return None
     return Span(nodes[0], nodes[keep - 1])
+
+
+def half_span(session: Session, span: Span, *, least: int = 0) -> Span | None:
+    """The longest span at the beginning that has at most half the tokens of ``span``, and ``least``; None where a cut allows none."""
+    measure = session.fold(MEASURE)
+    nodes = list(measure.nodes)
+    end = nodes.index(span.end) + 1
+    events = [session.events[seq] for seq in nodes[:end]]
+    whole, held = whole_cuts(events), [0, *accumulate(measure.prices[:end])]
+    for cut in range(end - 1, 0, -1):
+        if whole[cut] and 2 * held[cut] <= held[end]:
+            is_worth_it = held[cut] >= least and not (cut == 1 and is_checkpoint(events[0]))
+            return Span(nodes[0], nodes[cut - 1]) if is_worth_it else None
+    return None
 
 
 def shadowed(session: Session, span: Span) -> list[int]:

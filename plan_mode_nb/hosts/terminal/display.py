@@ -121,6 +121,9 @@ class TextDisplay:
             self._message(data)
         elif event.type == "user/message":
             self._note(event)
+        elif event.type == "compaction/start":
+            self._end_stream()
+            self._line("compacting the conversation…")
         elif event.type in _SAID:
             said = self._sayings.of(event)
             if _ended_call(event) in self._shown_calls:

@@ -17,9 +17,11 @@ from plan_mode_nb.agent.signature import tool_from
 from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.features import compaction, retry
 from plan_mode_nb.features.compaction import CompactionPolicy
+from plan_mode_nb.features.compaction.policy import due
 from plan_mode_nb.features.compaction.span import whole_cuts
 from plan_mode_nb.features.compaction.summary import OPEN
 from plan_mode_nb.folds.history import HISTORY, NODES
+from plan_mode_nb.folds.inbox import inbox_fold
 from plan_mode_nb.folds.tokens import MEASURE, estimate_blocks, estimate_header
 from plan_mode_nb.log.codec import decode_all
 from plan_mode_nb.log.dsh import read_jsonl
@@ -238,6 +240,56 @@ def test_a_request_that_stays_too_long_fails_with_its_own_sentence(then: str) ->
         assert end.reason == {"kind": "error", "error": {"message": str(TOO_LONG), "code": "CONTEXT_OVERFLOW"}}
         assert bench.model.remaining == 0
         assert len(bench.events("compaction/start")) == (0 if then == "nothing to compact" else 1)
+
+    asyncio.run(main())
+
+
+def test_where_the_summary_s_own_request_is_too_long_half_is_summarized_and_half_of_that() -> None:
+    """Each attempt is logged. Asked for and after an overflow alike; a failure of another kind is not tried with less."""
+
+    async def main() -> None:
+        turns = [say(f"{number} " + "word " * 100) for number in range(8)]
+        bench = bench_of(*turns, fail(TOO_LONG), fail(TOO_LONG), SUMMARY, window=None)
+        for number in range(8):
+            await bench.ask(f"{number} " + "count " * 100)
+        assert bench.seams.commands is not None
+        result = await bench.seams.commands.run("compact", CommandCall(bench.agent, ""))
+        assert result.text.startswith("Compacted 3 messages ")
+        asked = [len(request.messages) - 1 for request in bench.model.requests[-3:]]
+        assert asked == [15, 7, 3]
+        assert [event.data.get("error") for event in bench.events("compaction/end")] == [str(TOO_LONG), str(TOO_LONG), None]
+        bench.model.add(fail(TOO_LONG), fail(TOO_LONG), SUMMARY, fail(TOO_LONG), SUMMARY, say("It fits."))
+        assert (await bench.ask("go on")).reason == {"kind": "completed"}
+        assert len(bench.session.fold(HISTORY)) == 3
+        bench.model.add(fail(ModelError("Down.", code="SERVER")))
+        await bench.seams.commands.run("compact", CommandCall(bench.agent, ""))
+        assert bench.model.remaining == 0
+
+    asyncio.run(main())
+
+
+def test_what_a_stopped_step_was_to_begin_with_is_handed_back() -> None:
+    """No model has heard it: it is in the log as taken out unsent, and not in the history."""
+
+    async def main() -> None:
+        streaming = asyncio.Event()
+
+        async def wait() -> None:
+            streaming.set()
+            await asyncio.Event().wait()
+
+        bench = bench_of(looks("a"), looks("b"), say("Done."), [hold(wait)], policy=CompactionPolicy(0))
+        await bench.ask("look")
+        bench.seams.compaction.due.register(due(CompactionPolicy()))
+        task = asyncio.ensure_future(bench.ask("and now?"))
+        await streaming.wait()
+        bench.agent.cancel({"kind": "user"})
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        queues = bench.session.fold(inbox_fold(bench.session.header))
+        assert [message["content"][0]["text"] for message in queues.canceled] == ["and now?"]
+        assert not bench.agent.inbox.has_pending
+        assert "and now?" not in str(list(bench.session.fold(HISTORY)))
 
     asyncio.run(main())
 

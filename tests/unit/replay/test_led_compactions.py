@@ -67,6 +67,44 @@ HELD: dict[str, Callable[[], Conversation]] = {
 }  # fmt: skip
 
 
+HELD["too long for its summary, too"] = lambda: held(
+    Conversation(*[say(f"{number} {LONG}") for number in range(4)], fail(TOO_LONG), fail(TOO_LONG), SUMMARY, say("It fits.")),
+    *[f"%agent {number} {LONG}" for number in range(4)], "%agent go on",
+)  # fmt: skip
+
+
+def clicked(then: Any) -> Any:
+    """While the summary streams, the person switches plan mode by the chip, and says something for the next step where one runs."""
+
+    async def click() -> None:
+        await CLICKED[-1].select(True)
+        if CLICKED[-1].agent.session.place.turn is not None:
+            CLICKED[-1].steer("in rows, please")
+
+    return [say("## What"), hold(click), *then]
+
+
+CLICKED: list[Conversation] = []
+
+
+@pytest.mark.parametrize("where", ["asked for", "at pressure"])
+def test_what_a_person_does_while_the_summary_is_made_is_led_too(where: str) -> None:
+    """By the chip and by the controls; in a turn it applies from the next step."""
+    if where == "asked for":
+        CLICKED.append(asked(clicked(SUMMARY), say("On.")))
+        live = held(CLICKED[-1], f"%agent {LONG}", "%session compact", "%agent go on")
+    else:
+        CLICKED.append(pressed(clicked(SUMMARY), say("Done."), say("In rows."), say("On.")))
+        live = held(CLICKED[-1], "%agent look", "%agent go on")
+    bracket = [event.seq for event in live.bench.events("compaction/start", "compaction/end")]
+    (run,) = [event.seq for event in live.bench.events("command/run") if event.data["name"] == "plan"]
+    assert bracket[0] < run < bracket[1]
+    assert [event.data["active"] for event in live.bench.events("plan/mode")] == [True]
+    led, replay = again(live.notebook())
+    assert types(led) == types(live)
+    assert replay.is_over
+
+
 @pytest.mark.parametrize("name", list(HELD))
 def test_led_along_its_recording_it_gives_the_same_log_without_its_model(name: str) -> None:
     """Also where the threshold is another one now, or what the model can read is not known any more."""
@@ -124,6 +162,26 @@ def test_one_that_a_killed_process_left_is_played(where: str) -> None:
     held(killed, "%agent go on")
     led, replay = again(killed.notebook())
     assert types(led) == types(killed)
+    assert replay.is_over
+
+
+def test_one_that_was_stopped_before_the_first_step_hands_its_words_back_again() -> None:
+    streaming = asyncio.Event()
+
+    async def wait() -> None:
+        streaming.set()
+        await asyncio.Event().wait()
+
+    async def stop(conversation: Conversation) -> None:
+        await streaming.wait()
+        conversation.agent.cancel({"kind": "user"})
+
+    live = held(pressed(fail(ModelError("Down.", code="SERVER")), say("Done."), [hold(wait)], SUMMARY, say("On.")),
+                "%agent look", "%agent and now?", "%agent go on", meanwhile=stop)  # fmt: skip
+    canceled = [event.data for event in live.bench.events("agent/inbox/spliced") if event.data.get("outcome") == "canceled"]
+    assert len(canceled) == 1
+    led, replay = again(live.notebook())
+    assert types(led) == types(live)
     assert replay.is_over
 
 
