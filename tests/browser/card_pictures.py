@@ -23,7 +23,7 @@ from plan_mode_nb.testing.faults import Slow
 from plan_mode_nb.testing.loopback import LoopbackServer
 
 WAIT_MS: Final = 60_000
-COLOURS: Final = 128
+COLOURS: Final = 64
 PLAN: Final = """\
 # Find the rows that lost their region
 
@@ -106,11 +106,16 @@ class Pictures:
         found.first.wait_for(timeout=WAIT_MS)
         return found.last
 
-    def take(self, name: str, what: Locator) -> None:
-        """A picture of an element, in few colours."""
+    def take(self, name: str, what: Locator, below: Locator | None = None) -> None:
+        """A picture of an element, in few colours. ``below``: where in it the picture begins."""
         self.page.mouse.move(1, 1)
         what.scroll_into_view_if_needed()
         image = Image.open(io.BytesIO(what.screenshot(animations="disabled"))).convert("RGB")
+        if below is not None:
+            whole, part = what.bounding_box(), below.bounding_box()
+            assert whole is not None
+            assert part is not None
+            image = image.crop((0, int(part["y"] - whole["y"]), image.width, image.height))
         path = self._folder / f"card-{name}.png"
         image.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
         print(f"{path}: {path.stat().st_size:,} bytes, {image.width}x{image.height}")
@@ -149,9 +154,10 @@ def reviewed(pictures: Pictures) -> None:
     pictures.press(approval, "Reject")
     pictures.notebook.wait_cell(1)
     pictures.take("static", pictures.outputs(1))
+    changed = pictures.outputs(1).locator("details").filter(has_text="north,41210")
     for card in pictures.outputs(1).locator("details").all():
         card.evaluate("card => { card.open = /^\\s*(write|edit)/.test(card.textContent); }")
-    pictures.take("tools", pictures.outputs(1))
+    pictures.take("tools", pictures.outputs(1), changed.first)
 
 
 def asked(pictures: Pictures) -> None:
