@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import typer
+from msgspec import UNSET
 
 from plan_mode_nb.document.document import Document, StoredSession
 from plan_mode_nb.exceptions import ReplayError
@@ -20,9 +21,13 @@ from plan_mode_nb.hosts.cli.run import events_of
 from plan_mode_nb.log.codec import decode, encode
 from plan_mode_nb.replay.environment import MODE
 from plan_mode_nb.replay.report import Drift
+from plan_mode_nb.replay.unrepeated import unrepeated
 from plan_mode_nb.store.files import read_bytes
 from plan_mode_nb.store.files import replace as replace_file
 from plan_mode_nb.store.notebook import load_document, save_document
+
+LISTED: Final = 8
+"""How much of what recording again leaves out is listed."""
 
 
 def headers_command(notebooks: Sequence[Path], *, timeout: int | None, kernel: str | None, sanitize: Path | None) -> int:
@@ -58,7 +63,8 @@ def _lines(stored: StoredSession, drift: Drift) -> list[str]:
 def record_command(path: Path, *, timeout: int | None, kernel: str | None) -> int:
     """Run the notebook with its model; reviews, questions and approvals get the answers of the last recording, in order.
 
-    The new sessions take the place of the old ones, whose ids do not come back. Where a cell fails, the notebook is as it was.
+    What a person did beside the cells (steers, the chip, Stop) has no place in another conversation: it is left out, and listed. The new
+    sessions take the place of the old ones, whose ids do not come back. Where a cell fails, the notebook is as it was.
 
     Raises:
         StoreError, FormatError, ReplayError: it cannot be read or written, or a cell failed.
@@ -75,8 +81,17 @@ def record_command(path: Path, *, timeout: int | None, kernel: str | None) -> in
     save_document(path, replace(after, sessions=kept, agents=agents, stripped=gone))
     for line in _difference(before, replace(after, sessions=kept)):
         typer.echo(line)
+    left_out = [phrase for id in before.sessions for phrase in _unrepeated(before, id)]
+    if left_out:
+        more = f"; and {len(left_out) - LISTED} more" if len(left_out) > LISTED else ""
+        typer.echo(f"note: {path.name}: not repeated, because only a person can say when: {'; '.join(left_out[:LISTED])}{more}.", err=True)
     typer.echo(f"{path.name}: recorded again, {len(kept)} session{'' if len(kept) == 1 else 's'}.")
     return 0
+
+
+def _unrepeated(document: Document, id: str) -> Iterator[str]:
+    header = document.sessions[id].header
+    return unrepeated(events_of(document, id), 0 if header.seed_length is UNSET else header.seed_length)
 
 
 def _difference(before: Document, after: Document) -> list[str]:
