@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import shutil
 import sys
 import tempfile
@@ -209,3 +211,70 @@ def test_the_stop_button_ends_scratch_code_and_the_kernel_stays_free_meanwhile(k
     (stopped,) = [text for text in agent.kernel.cell(cell).shown if text.startswith("python (failed): scratch")]
     assert "half\n" in stopped
     assert "[the code was interrupted; what it had done until then stays done]" in stopped
+
+
+PROGRAM = """\
+import json
+lines = bash(command="seq 3").split()
+code = "from IPython.display import Image, display\\ndisplay(Image(bytes.fromhex('{picture}')))\\nfrom_program = "
+print(python(code=code + json.dumps(lines)))
+"""
+
+
+def test_a_program_calls_the_kernel_only_after_its_card_and_its_figure_stands_below(kernel: AgentKernel) -> None:
+    """The card shows the code of that call; what it made stays, and so does nothing of the program's own."""
+    agent = kernel.begin([call("run_code", {"code": PROGRAM.replace("{picture}", PICTURE)}), usage(1, 1)], DONE)
+    agent.kernel.must("%sandbox workspace-write\n%config PlanAgent.code_mode = True")
+    cell = agent.kernel.send("%agent go")
+    agent.next_card()
+    card = agent.kernel.comms[agent.card("approval")]
+    assert card["tool"] == "python"
+    assert card["preview"].endswith('from_program = ["1", "2", "3"]')
+    agent.act("approval", {"kind": "answer", "answers": [{"id": "approval", "selected": ["Allow once"]}]})
+    ended = agent.kernel.wait(cell, 60)
+    assert ended.status == "ok"
+    (shown,) = [place for place, text in enumerate(ended.shown) if text.startswith("run_code (done)")]
+    assert "  bash (done): seq 3" in ended.shown[shown]
+    images = [place for place, output in enumerate(ended.outputs) if "image/png" in output.get("data", {})]
+    assert len(images) == 1
+    assert agent.kernel.must("print(from_program, 'lines' in globals())") == "['1', '2', '3'] False\n"
+    sent = agent.server.requests[-1].body["messages"]
+    assert "def bash(command: str" in sent[0]["content"]
+
+
+def test_the_stop_button_ends_a_program_and_the_next_turn_works(kernel: AgentKernel) -> None:
+    """Whatever it does, with its calls in the log."""
+    agent = kernel.begin([call("run_code", {"code": "glob(pattern='*')\nwhile True: pass"}), usage(1, 1)], DONE)
+    agent.kernel.must("%config PlanAgent.code_mode = True")
+    cell = agent.kernel.send("%agent go")
+    agent.kernel.until_shown(cell, "glob (done)", 60)
+    agent.act("controls", {"kind": "stop"})
+    assert agent.kernel.wait(cell, 60).ename == "KeyboardInterrupt"
+    assert agent.kernel.run("%agent still there?\n%config PlanAgent.code_mode = False", 60).status == "ok"
+    assert "[the program was stopped" in results(agent)[0]
+    assert "tool/code-dispatch" in agent.types()
+
+
+def test_an_mcp_server_starts_with_a_turn_and_ends_with_the_extension(kernel: AgentKernel) -> None:
+    """From the setting alone; its tools are in the request, each call asks, and no process of it stays."""
+    shop = Path(__file__).resolve().parents[1] / "unit" / "features" / "mcp_shop.py"
+    agent = kernel.begin([call("mcp__shop__process", {}), usage(1, 1)], DONE, [say("It is gone."), usage(1, 1)])
+    agent.kernel.must(
+        f"%sandbox workspace-write\n%config PlanAgent.mcp_servers = {{'shop': {{'command': {sys.executable!r}, 'args': [{str(shop)!r}]}}}}"
+    )
+    cell = agent.kernel.send("%agent where are you?")
+    agent.next_card()
+    assert agent.kernel.comms[agent.card("approval")]["preview"] == "process of the MCP server shop\n(no arguments)"
+    agent.act("approval", {"kind": "answer", "answers": [{"id": "approval", "selected": ["Allow once"]}]})
+    assert agent.kernel.wait(cell, 60).status == "ok"
+    running = os.pidfd_open(int(results(agent)[0]))
+    try:
+        agent.kernel.must("%unload_ext plan_mode_nb", 60)
+        assert select.select([running], [], [], 60)[0] == [running]
+    finally:
+        os.close(running)
+    agent.kernel.must("%load_ext plan_mode_nb\n%config PlanAgent.mcp_servers = {'shop': {'comand': 'x'}}")
+    refused = agent.kernel.run("%agent are you there?", 60)
+    assert refused.evalue.startswith("PlanAgent.mcp_servers: the server 'shop' must have either a command or a url")
+    assert agent.kernel.run("%config PlanAgent.mcp_servers = {}\n%agent are you there?", 60).status == "ok"
+    assert "mcp__shop__process" not in str(agent.server.requests[-1].body["tools"])

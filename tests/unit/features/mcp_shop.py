@@ -41,6 +41,11 @@ def shop() -> MCPServer:
         return " ".join(sorted(os.environ))
 
     @server.tool()
+    def process() -> int:
+        """The number of its process."""
+        return os.getpid()
+
+    @server.tool()
     def close() -> str:
         """The shop closes in the middle of a sale."""
         os._exit(3)
