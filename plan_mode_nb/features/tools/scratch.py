@@ -68,14 +68,20 @@ class Scratch:
         self._seams = seams
         self._program = tuple(program)
         self._processes: dict[str, _Process] = {}
+        self._turnstiles: dict[str, asyncio.Lock] = {}
 
     async def run(self, call: ToolCall, code: str, copies: Mapping[str, bytes], seconds: float) -> ScratchRun:
-        """Run code. Cancelled meanwhile: it is interrupted, what it did is returned, and the cancellation stays pending on the task.
+        """Run code, one piece at a time in each session. Cancelled meanwhile: it is interrupted, what it did is returned, and the
+        cancellation stays pending on the task.
 
         Raises:
             ToolError: nothing ran, because the process could not be confined or started, or a copy could not be opened in it.
             asyncio.CancelledError: cancelled before the code began.
         """
+        async with self._turnstiles.setdefault(call.agent.session.id if call.agent else "", asyncio.Lock()):
+            return await self._run(call, code, copies, seconds)
+
+    async def _run(self, call: ToolCall, code: str, copies: Mapping[str, bytes], seconds: float) -> ScratchRun:
         process, notes = await self._process(call)
         dialogue, names = process.dialogue, list(copies)
         process.runs += 1
@@ -205,7 +211,9 @@ def _ran(answer: dict[str, Any] | None, cut: str, dialogue: Dialogue) -> Scratch
     ending: Ending = status if status in ("ok", "error", "interrupted") else "error"
     if cut and ending == "interrupted":
         ending = "late" if cut == "late" else "interrupted"
-    return ScratchRun(ending, text if isinstance(text, str) else "", images)
+    unsent = answer.get("unsent")
+    notes = (f"[{unsent} more figures, which were too many or too large to be sent]",) if isinstance(unsent, int) and unsent > 0 else ()
+    return ScratchRun(ending, text if isinstance(text, str) else "", images, notes)
 
 
 def _images(given: Any) -> list[ShellImage]:

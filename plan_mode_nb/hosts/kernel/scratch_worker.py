@@ -3,8 +3,9 @@
 It is started by the ``python`` tool, usually confined. On standard input come lines of JSON: first ``{"path", "pythonpath", "fonts"}``
 (what the notebook's own process has, and where matplotlib's list of fonts may lie), then ``{"op": "run", "run", "code", "copies": [[name,
 size], …]}`` with the copies' bytes behind it, or ``{"op": "interrupt"}``; the end of input ends the process. On standard output go
-``{"ready": true}`` and one answer a run: ``{"run", "status", "text", "images": [[media type, base64], …]}``, or ``{"run", "refused": {name:
-why}}`` when a copy could not be opened and nothing ran. Text and images only: the other side must have nothing to load.
+``{"ready": true}`` and one answer a run: ``{"run", "status", "text", "images": [[media type, base64], …], "unsent": number of images}``, or
+``{"run", "refused": {name: why}}`` when a copy could not be opened and nothing ran. Text and images only: the other side must have nothing
+to load.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO, Final, final
@@ -28,6 +29,10 @@ from plan_mode_nb.hosts.kernel.interrupts import InterruptGate, interrupt_main_t
 
 _IMAGES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _INLINE: Final = "module://matplotlib_inline.backend_inline"
+_TEXT: Final = 4_000_000
+"""Characters of an answer's text; in JSON each is at most twelve bytes."""
+_IMAGE_TEXT: Final = 12_000_000
+"""Characters of base64 in one answer."""
 _LEAST_MEMORY: Final = 1 << 30
 _ENVIRONMENT: Final = "PYTHONPATH"
 """Says where this module is; the code's own programs get what the notebook's have (``pythonpath`` of the first line)."""
@@ -140,8 +145,30 @@ def _answer(shell: Any, host: _Alone, request: dict[str, Any], blobs: list[bytes
     shell.user_ns.update(values)
     host.interrupted = False
     recording = run_user_code(shell, host, request["code"])
-    shown = [next(([mime, display.data[mime]] for mime in _IMAGES if mime in display.data), None) for display in recording.displays]
-    return {"status": recording.status, "text": recording.text, "images": [each for each in shown if each is not None]}
+    shown = [image for display in recording.displays if (image := _image(display.data)) is not None]
+    sent = list(_sent(shown))
+    return {"status": recording.status, "text": _bounded(recording.text), "images": sent, "unsent": len(shown) - len(sent)}
+
+
+def _bounded(text: str) -> str:
+    """Head and tail of what nobody reads whole: the other side takes only so much."""
+    if len(text) <= _TEXT:
+        return text
+    return f"{text[: _TEXT // 2]}\n[{len(text) - _TEXT:,} characters left out]\n{text[-_TEXT // 2 :]}"
+
+
+def _image(data: Mapping[str, Any]) -> list[str] | None:
+    """What is shown as an image: its media type and its base64."""
+    return next(([mime, data[mime]] for mime in _IMAGES if mime in data), None)
+
+
+def _sent(images: Sequence[list[str]]) -> Iterator[list[str]]:
+    """As many as the other side takes."""
+    room = _IMAGE_TEXT
+    for image in images:
+        if len(image[1]) <= room:
+            room -= len(image[1])
+            yield image
 
 
 def main() -> None:

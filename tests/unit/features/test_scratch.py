@@ -16,7 +16,7 @@ import pytest
 from hands import beyond_private, needs_a_sandbox
 from scratching import Scratched, python, ready, scratched
 
-from plan_mode_nb.agent.tools import ToolRegistry
+from plan_mode_nb.agent.tools import ToolCall, ToolRegistry
 from plan_mode_nb.features.sandbox.backends import Missing
 from plan_mode_nb.features.tools import kernel
 from plan_mode_nb.log.vocabulary import draft
@@ -454,3 +454,38 @@ def test_the_process_ends_when_the_kernel_is_killed(tmp_path: Path) -> None:
         assert await gone_from(folder)
 
     asyncio.run(main())
+
+
+def test_much_text_and_many_figures_are_cut_where_they_are_made(tmp_path: Path) -> None:
+    """The process lives on, and the result says what is missing."""
+    code = (
+        "import os, struct, zlib\nfrom IPython.display import Image, display\n"
+        "def chunk(kind, data):\n    return struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))\n"
+        "head = struct.pack('>IIBBBBB', 1000, 1000, 8, 2, 0, 0, 0)\n"
+        "body = chunk(b'IDAT', zlib.compress(os.urandom(3_001_000), 0)) + chunk(b'IEND', b'')\n"
+        "for _ in range(5):\n    display(Image(b'\\x89PNG\\r\\n\\x1a\\n' + chunk(b'IHDR', head) + body))\nprint('x' * 9_000_000)"
+    )
+    ran = scratched(tmp_path / "ws", [python("x = 5"), python(code), python("x")])
+    assert ran.codes == [None, None, None]
+    assert "[3 more figures, which were too many or too large to be sent]" in ran.texts[1]
+    assert len(ran.blocks[1]["content"]) == 3
+    assert len(ran.texts[1]) <= 30_000
+    assert ran.said(2) == "5"
+
+
+def test_calls_made_at_once_run_one_after_another(tmp_path: Path) -> None:
+    """Each gets its own answer, from one process."""
+
+    async def main() -> list[str]:
+        made = ready(tmp_path / "ws")
+        arguments = [json.dumps({"code": f"{n} * 10", "where": "scratch"}) for n in range(4)]
+        calls = [ToolCall("python", each, f"call-{n}", 1, 1, made.bench.agent) for n, each in enumerate(arguments)]
+        outcomes = await asyncio.gather(*map(made.bench.seams.tools.run, calls))
+        for undo in reversed(made.bench.undos):
+            undo()
+        assert await gone_from(tmp_path / "ws")
+        return [str(outcome.result.content[0]["text"]) for outcome in outcomes]
+
+    texts = asyncio.run(main())
+    assert [text.partition("\n")[0] for text in texts] == ["0", "10", "20", "30"]
+    assert sum("a new scratch process" in text for text in texts) == 1
