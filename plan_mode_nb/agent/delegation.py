@@ -12,7 +12,6 @@ from typing import Any, Final, Literal, Protocol
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.registry import Registry, Undo, entered
-from plan_mode_nb.agent.tools import ToolError
 from plan_mode_nb.log.events import Draft, SessionId
 from plan_mode_nb.log.session import Session
 
@@ -64,25 +63,6 @@ class Nursery(Protocol):
         """Its turn is over: let it go. The log stays."""
 
 
-class NoNursery:
-    """The null nursery: a composition whose host makes no agents."""
-
-    def session_id(self, parent: Agent) -> SessionId:
-        """None to give.
-
-        Raises:
-            ToolError: always; a sentence for the model.
-        """
-        raise ToolError("nothing here can run a child agent: do the task yourself", code="NO_CHILDREN")
-
-    def open(self, parent: Agent, session: Session, name: str) -> ChildAgent:
-        """As for an id."""
-        raise ToolError("nothing here can run a child agent: do the task yourself", code="NO_CHILDREN")
-
-    def close(self, child: ChildAgent) -> None:
-        """There is none."""
-
-
 class Guide(Protocol):
     """Who leads children along a recording."""
 
@@ -96,32 +76,17 @@ class Guide(Protocol):
         """Its turn is over."""
 
 
-class NoGuide:
-    """The null guide: children do as their models say."""
-
-    def session_id(self, parent: Agent, call_id: str) -> SessionId | None:
-        """None: a new one."""
-        return None
-
-    def begin(self, birth: Birth) -> bool:
-        """Nothing was played."""
-        return False
-
-    def end(self, birth: Birth) -> None:
-        """Nothing to compare."""
-
-
 Limits = Callable[[Agent, Session], list[Draft]]
 """(parent, the child's session) -> what the child's log must say of the limits that it takes over."""
 Watcher = Callable[[Birth], None]
 
 
 class Delegation:
-    """One composition's way to children."""
+    """One composition's way to children. ``nursery``: None where no host makes agents; ``guide``: None where nobody leads them."""
 
     def __init__(self) -> None:
-        self.nursery: Nursery = NoNursery()
-        self.guide: Guide = NoGuide()
+        self.nursery: Nursery | None = None
+        self.guide: Guide | None = None
         self._limits: Registry[Limits] = Registry("limit")
         self._watchers: list[tuple[Watcher]] = []
 

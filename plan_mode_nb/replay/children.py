@@ -80,6 +80,8 @@ class LedChildren:
         course.sections = lambda: child.seams.sections.texts(PromptContext(child))
         course.runs_all, course.is_volatile = parent.runs_all, parent.is_volatile
         course.take_up(child, recorded.parts[0])
+        # Its parent went on with what it had made, however it ended.
+        course.is_rebuilt = parent.is_rebuilt
         self.courses[child.session.id] = course
         child.models = lambda name: PlayedModel(course)
         child.config = course.config(child.config)

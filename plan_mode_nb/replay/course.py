@@ -39,7 +39,7 @@ def cancel(agent: LoopAgent, cause: dict[str, Any]) -> None:
 
 
 class Course(Compared):
-    """What comes next, and how the turn is led there."""
+    """What comes next, and how the turn is led there. ``is_rebuilt``: what the part made is made again by the tools that rebuild."""
 
     def __init__(
         self,
@@ -58,8 +58,7 @@ class Course(Compared):
         super().__init__(recorded, session, comparison, accepts_drift=accepts_drift)
         self.agent: LoopAgent | None = None
         self.part: Part | None = None
-        self.is_volatile = False
-        self.runs_all = False
+        self.is_volatile = self.runs_all = self.is_rebuilt = False
         self._expected = frozenset(expected)
         self._feeds = feeds
         self._plays = plays
@@ -91,6 +90,7 @@ class Course(Compared):
     def take_up(self, agent: LoopAgent, part: Part) -> None:
         """The live session stands at a part, and this agent runs it."""
         self.agent, self.part, self._asked = agent, part, 0
+        self.is_rebuilt = part.ended_well
         self._cut = cut_of(self.recorded, part)
         self._answers = recorded_answers(self.recorded[part.start : part.end])
 

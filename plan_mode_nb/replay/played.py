@@ -167,7 +167,7 @@ class PlayedTools:
     async def _outcome(self, course: Course, call: ToolCall, recorded: Event, run: RunTool) -> Outcome:
         tool = self._tools.get(call.name)
         how = "derived" if tool is None else tool.replayed(call.arguments)
-        well = course.part is not None and course.part.ended_well
+        well = course.is_rebuilt
         if how == "derived" and _is_derivable(course, call, recorded):
             return await run(call)
         if how == "delegates" and self._courses.had_child(course, recorded):

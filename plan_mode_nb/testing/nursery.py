@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.delegation import ChildAgent
@@ -17,11 +17,13 @@ from plan_mode_nb.testing.workbench import CHECKED, MemorySink
 
 
 class MemoryNursery:
-    """Satisfies Nursery. ``models``: one for each child, in the order of their birth. ``children``: those there were, in that order."""
+    """Satisfies Nursery. ``children`` and ``models``: those there were, in the order of their birth."""
 
-    def __init__(self, seams: Seams, models: Sequence[Model], config: LoopConfig = CHECKED) -> None:
+    def __init__(self, seams: Seams, models: Iterable[Model], config: LoopConfig = CHECKED) -> None:
+        """``models``: one for each child that will be, in that order."""
         self._seams = seams
-        self._models: Iterator[Model] = iter(models)
+        self._models = iter(models)
+        self.models: list[Model] = []
         self._config = config
         self._numbers = itertools.count(1)
         self.children: list[LoopAgent] = []
@@ -34,6 +36,7 @@ class MemoryNursery:
     def open(self, parent: Agent, session: Session, name: str) -> ChildAgent:
         """The next child."""
         model = next(self._models)
+        self.models.append(model)
         self.sinks.append(MemorySink())
         session.sink = self.sinks[-1]
         child = LoopAgent(name, session, self._seams, lambda name: model, self._config, parent=parent)

@@ -15,6 +15,7 @@ from plan_mode_nb.agent.seams import Install, Seams
 from plan_mode_nb.agent.tools import Outcome, Tool, ToolCall, text_result
 from plan_mode_nb.exceptions import ModelError, StoreError
 from plan_mode_nb.features import approval_policy, ask_user, children, restart, sandbox
+from plan_mode_nb.features.children import tools
 from plan_mode_nb.features.tools import kernel
 from plan_mode_nb.folds.descriptor import DESCRIPTOR, Descriptor
 from plan_mode_nb.folds.plan import PLAN
@@ -105,7 +106,7 @@ def test_a_spawned_child_runs_a_turn_of_its_own_and_its_last_words_are_the_resul
     assert child.fold(DESCRIPTOR) == Descriptor("spawn", "count rows")
     assert not child.fold(PLAN).active
     first = family.models[0].requests[0]
-    assert [message["content"][0]["text"] for message in first.messages] == [children.SPAWNED, "Count the rows."]
+    assert [message["content"][0]["text"] for message in first.messages] == [tools.SPAWNED, "Count the rows."]
     assert "Only look." not in first.system
     assert list(family.nursery.sinks[0].lines) == list(child.lines)
 
@@ -128,13 +129,13 @@ def test_a_forked_child_inherits_the_log_up_to_its_call() -> None:
     assert child.events[seed - 1].type == "tool/call"
     assert types(child, seed)[:5] == ["tool/result", "tool/result", "step/end", "turn/end", "session/end-seed"]
     assert [told(event.data) for event in child.events[seed : seed + 2]] == [
-        (children.FORK_POINT, None),
-        (children.LEFT_TO_PARENT, "TOOL_NOT_STARTED"),
+        (tools.FORK_POINT, None),
+        (tools.LEFT_TO_PARENT, "TOOL_NOT_STARTED"),
     ]
     assert child.fold(PLAN).active
     request = family.models[0].requests[0]
     assert "Only look." in request.system
-    assert [message["content"][0].get("text") for message in request.messages[-2:]] == [children.FORKED, "Which number?"]
+    assert [message["content"][0].get("text") for message in request.messages[-2:]] == [tools.FORKED, "Which number?"]
     assert "The number is seven." in str(request.messages)
     assert restart.NOTICE not in str(request.messages)
     assert family.told()[0] == ("Seven.", None)
