@@ -19,7 +19,7 @@ READS = 1_000
 
 def measure() -> dict[str, Any]:
     """``{"fold_1m_ms": ms, "state_read_us": {length: µs}}``."""
-    long = logs.new_session(lines=list(closed(MILLION).lines))
+    long = closed(MILLION)
     (cold,) = interleaved([lambda: fold_value(PLAN, long.events)], 3)
     reads = {"1000": closed(1_000), "1000000": long}
     return {"fold_1m_ms": rounded(cold * 1e3), "state_read_us": {name: rounded(_read(session) * 1e6) for name, session in reads.items()}}

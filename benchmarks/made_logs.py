@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 
 from plan_mode_nb.document.document import StoredSession, one_session
-from plan_mode_nb.log.events import Draft
+from plan_mode_nb.log.codec import encode
+from plan_mode_nb.log.events import Draft, Event
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.log.vocabulary import draft
 from plan_mode_nb.store.notebook import with_document
@@ -39,18 +40,19 @@ def one_turn(turn: int, chunks: int = CHUNKS) -> list[Draft]:
     ]
 
 
-def made(events: int) -> Session:
-    """A session of exactly this many events, its last turn open where the number asks for it."""
-    drafts = itertools.islice(itertools.chain.from_iterable(map(one_turn, itertools.count(1))), events)
-    session = logs.new_session()
-    while batch := list(itertools.islice(drafts, 1000)):
-        session.append(*batch)
-    return session
+def closed_lines(events: int) -> list[str]:
+    """The lines of a log of this many events, or a few less: whole turns. Nothing checks them before they are loaded."""
+    turns = events // len(one_turn(1))
+    drafts = itertools.chain.from_iterable(map(one_turn, range(1, turns + 1)))
+    written = (
+        Event(each.type, seq, logs.FIRST_TIME, each.data, each.surface_op, each.source_event_seqs) for seq, each in enumerate(drafts)
+    )
+    return list(map(encode, written))
 
 
 def closed(events: int) -> Session:
-    """A session of this many events, or a few less: whole turns."""
-    return made(events - events % len(one_turn(1)))
+    """A session of these lines."""
+    return logs.new_session(lines=closed_lines(events))
 
 
 def notebook_of(session: Session, path: Path) -> None:

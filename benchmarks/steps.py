@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.made_logs import closed
+from benchmarks.made_logs import closed_lines
 from benchmarks.measuring import gaps, rounded
 from plan_mode_nb.agent.model import Request
 from plan_mode_nb.agent.signature import tool_from
@@ -35,7 +35,7 @@ now = time.process_time
 
 def measure() -> dict[str, Any]:
     """``{"step_us": {length: µs}}``."""
-    before = {length: list(closed(length).lines) for length in LENGTHS}
+    before = {length: closed_lines(length) for length in LENGTHS}
     taken: dict[int, list[float]] = {length: [] for length in LENGTHS}
     for _ in range(ROUNDS):
         for length, lines in before.items():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.made_logs import closed
+from benchmarks.made_logs import one_turn
 from plan_mode_nb.folds.history import HISTORY
 from plan_mode_nb.folds.plan import PLAN
 from plan_mode_nb.folds.turns import TURNS
@@ -16,7 +16,9 @@ from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.fold import Fold, fold_value, fold_values
 from plan_mode_nb.testing import logs
 
-MADE = closed(90)
+MADE = logs.new_session()
+for number in (1, 2, 3):
+    MADE.append(*one_turn(number))
 
 
 class Types:

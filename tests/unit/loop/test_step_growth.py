@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks import steps
-from benchmarks.made_logs import closed
+from benchmarks.made_logs import closed_lines
 from benchmarks.measuring import gaps
 from benchmarks.steps import STEPS, one_turn
 from plan_mode_nb.log.session import Session
@@ -27,7 +27,7 @@ TIME_GROWTH = 2.0
 @pytest.fixture(scope="module")
 def long() -> list[str]:
     """The lines of a log of 100,000 events."""
-    return list(closed(LONG).lines)
+    return closed_lines(LONG)
 
 
 def calls_a_step(lines: list[str], monkeypatch: pytest.MonkeyPatch) -> float:
