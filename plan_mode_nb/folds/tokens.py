@@ -30,16 +30,19 @@ def _price(text: str) -> int:
 
 
 def estimate_blocks(blocks: Iterable[dict[str, Any]]) -> int:
-    """Tokens of content blocks. One of a kind that has no text, such as an image, is priced by its JSON, which is far too little for it."""
+    """Tokens of content blocks. One of a kind that has no text, such as an image, is priced by its JSON, which is far too little for it.
+
+    What another writer left out of a user's message costs nothing.
+    """
     tokens = 0
     for block in blocks:
         match block["type"]:
             case "text" | "reasoning":
-                tokens += _price(block["text"])
+                tokens += _price(str(block.get("text", "")))
             case "tool-call":
-                tokens += _price(block["name"]) + _price(block["arguments"])
+                tokens += _price(str(block.get("name", ""))) + _price(str(block.get("arguments", "")))
             case "tool-result":
-                tokens += estimate_blocks(block["content"])
+                tokens += estimate_blocks(block.get("content") or ())
             case _:
                 tokens += _price(compact(block))
         tokens += _BLOCK

@@ -26,13 +26,14 @@ class Compacting:
         """Whether its end was seen."""
         return self._ended is not None
 
-    def take(self, data: Mapping[str, Any]) -> None:
-        """Its ``compaction/start``, ``compaction/summary`` or ``compaction/end``."""
+    def take(self, data: Mapping[str, Any]) -> Compacting:
+        """Its ``compaction/start``, ``compaction/summary`` or ``compaction/end``; returns itself."""
         if "summary" in data:
             self._summary = data
         elif self._began or "error" in data:
             self._ended = data
         self._began = True
+        return self
 
     def card(self, *, ended: bool) -> Bundle:
         """``ended``: nothing more comes."""

@@ -224,8 +224,8 @@ class TurnView:
 
     def _compaction(self, data: Mapping[str, Any]) -> None:
         key = f"compaction:{data.get('compactionId')}"
-        attempt = self._compactions.setdefault(key, Compacting())
-        attempt.take(data)
+        attempt = self._compactions.setdefault(key, Compacting()).take(data)
+        self._count(key, data.get("usage"))
         self._show(key, lambda: attempt.card(ended=self.ended), final=attempt.is_over)
 
     def _end(self, data: Mapping[str, Any]) -> None:

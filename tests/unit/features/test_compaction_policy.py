@@ -365,6 +365,7 @@ def test_the_estimate_is_deepseek_harness_s() -> None:
     assert estimate_blocks([{"type": "text", "text": "x" * 9}, {"type": "reasoning", "text": "😀" * 2}]) == (3 + 4) + (1 + 4)
     nested = {"type": "tool-result", "toolCallId": "c", "content": [{"type": "text", "text": ""}], "isError": False}
     assert estimate_blocks([nested, {"type": "tool-call", "id": "c", "name": "n", "arguments": "{}"}]) == 8 + 6
+    assert estimate_blocks([{"type": "text"}, {"type": "tool-call"}, {"type": "tool-result", "content": None}]) == 3 * 4
     assert estimate_header(None) == estimate_header({"config": {}, "system": "", "tools": []}) == 0
     assert estimate_header({"config": {}, "system": "abcd", "tools": [{"name": "n"}]}) == (1 + 4) + (4 + 4)
 
