@@ -90,10 +90,9 @@ def _shell() -> Any:
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
-    def nothing(*_: object) -> None:
-        """There is no window here, and no shell to leave."""
-
-    kind: Any = type("ScratchShell", (InteractiveShell,), {"enable_gui": nothing, "ask_exit": nothing})
+    # There is no window here, and no shell to leave.
+    named: dict[str, Any] = {"enable_gui": lambda *_: None, "ask_exit": lambda *_: None}
+    kind: Any = type("ScratchShell", (InteractiveShell,), named)
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.colors = "nocolor"

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,8 @@ from hands import beyond_private, needs_a_sandbox
 from scratching import Scratched, python, ready, scratched
 
 from plan_mode_nb.agent.tools import ToolCall, ToolRegistry
-from plan_mode_nb.features.sandbox.backends import Missing
+from plan_mode_nb.features.sandbox import backends
+from plan_mode_nb.features.sandbox.backends import Landlock, Missing
 from plan_mode_nb.features.tools import kernel
 from plan_mode_nb.log.vocabulary import draft
 from plan_mode_nb.models.script import call
@@ -489,3 +491,18 @@ def test_calls_made_at_once_run_one_after_another(tmp_path: Path) -> None:
     texts = asyncio.run(main())
     assert [text.partition("\n")[0] for text in texts] == ["0", "10", "20", "30"]
     assert sum("a new scratch process" in text for text in texts) == 1
+
+
+def test_under_landlock_it_is_called_partial_and_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second backend confines it too; the folder of its own goes with the process."""
+    abi = backends._landlock()
+    if abi is None:
+        pytest.skip("landlock is not here, or does not confine")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = "import os\nopen(os.path.join(os.environ['TMPDIR'], 'own'), 'w').close()\nprint('written')\nopen('made', 'w')"
+    ran = scratched(tmp_path / "ws", python(code), mode="read-only", found=Landlock(abi))
+    assert ran.texts[0].startswith("written\n")
+    assert "Permission denied" in ran.texts[0]
+    assert ran.texts[0].endswith("[ran in a new scratch process; sandbox mode read-only, no network, partial enforcement]")
+    assert not (tmp_path / "ws" / "made").exists()
+    assert list(tmp_path.glob("sandbox-*")) == []
