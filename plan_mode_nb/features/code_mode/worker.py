@@ -12,6 +12,7 @@ import asyncio
 import builtins
 import codecs
 import contextlib
+import ctypes
 import inspect
 import itertools
 import json
@@ -20,6 +21,7 @@ import linecache
 import os
 import pprint
 import select
+import signal
 import sys
 import threading
 import traceback
@@ -29,7 +31,6 @@ from typing import Any, BinaryIO, Final
 
 FILE: Final = "<run_code>"
 _SHOW, _RETURN = "__show__", "__return__"
-_WIDTH: Final = 120
 _PIPE: Final = 1_048_576
 """More bytes than the pipe holds: read once, it is empty, even while another thread prints on and on."""
 HEAD: Final = 1_000_000
@@ -47,9 +48,6 @@ class ToolCallError(Exception):
 
 class _Returned(BaseException):
     """A ``return`` outside any function ends the program with a value."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
 
 
 def _there(value: Any) -> Generator[None, None, Any]:
@@ -135,12 +133,9 @@ class Tools(dict[str, Tool]):
     """All of them, for names that are none of Python's: ``tools["a-name"](…)``; as attributes, too."""
 
     def __missing__(self, name: str) -> Tool:
-        raise KeyError(f"there is no tool {name!r}; the tools are {', '.join(self)}")
-
-    def __getattr__(self, name: str) -> Tool:
-        if name in self:
-            return self[name]
         raise AttributeError(f"there is no tool {name!r}; the tools are {', '.join(self)}")
+
+    __getattr__ = dict.__getitem__
 
 
 class Printed:
@@ -219,11 +214,7 @@ class _Top(ast.NodeTransformer):
 
 
 def compiled(code: str) -> Any:
-    """The program: the value of its last expression is shown, top-level ``return`` and ``await`` work.
-
-    Raises:
-        SyntaxError, ValueError: it is none.
-    """
+    """The program: the value of its last expression is shown, top-level ``return`` and ``await`` work. Raises what says that it is none."""
     tree = _Top().visit(ast.parse(code, FILE))
     if tree.body and isinstance(last := tree.body[-1], ast.Expr):
         last.value = ast.copy_location(ast.Call(ast.Name(_SHOW, ast.Load()), [last.value], []), last.value)
@@ -235,7 +226,7 @@ def show(value: Any) -> None:
     if value is None:
         return
     is_structure = isinstance(value, (dict, list, tuple, set))
-    shown = pprint.pformat(value, width=_WIDTH, sort_dicts=False, compact=True) if is_structure else repr(value)
+    shown = pprint.pformat(value, width=120, sort_dicts=False, compact=True) if is_structure else repr(value)
     print(value if isinstance(value, str) else shown)
 
 
@@ -248,7 +239,7 @@ def run(code: str, names: dict[str, Any]) -> str:
         if inspect.iscoroutine(ran):
             asyncio.run(ran)
     except _Returned as returned:
-        show(returned.value)
+        show(returned.args[0])
     except SystemExit as error:
         if error.code is None or error.code == 0:
             return "ok"
@@ -262,23 +253,30 @@ def run(code: str, names: dict[str, Any]) -> str:
 
 def told(error: BaseException) -> str:
     """The traceback from the program's first line on."""
-    trace = traceback.TracebackException.from_exception(error)
-    chain: list[traceback.TracebackException | None] = [trace]
-    while chain:
-        each = chain.pop()
-        if each is not None:
-            own = itertools.dropwhile(lambda frame: frame.filename != FILE, each.stack)
-            each.stack = traceback.StackSummary.from_list([frame for frame in own if frame.filename != __file__])
-            chain += [each.__cause__, each.__context__]
-    return "".join(trace.format())
+    traces = [traceback.TracebackException.from_exception(error)]
+    for trace in traces:
+        own = itertools.dropwhile(lambda frame: frame.filename != FILE, trace.stack)
+        trace.stack = traceback.StackSummary.from_list([frame for frame in own if frame.filename != __file__])
+        traces += filter(None, (trace.__cause__, trace.__context__))
+    return "".join(traces[0].format())
+
+
+def bound() -> None:
+    """Half of the machine's memory, and no life beyond that of who started it; where a system has no such bounds, without them."""
+    with contextlib.suppress(ImportError, ValueError, OSError, AttributeError):
+        import resource
+
+        half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        resource.setrlimit(resource.RLIMIT_DATA, (half, half))
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def main() -> None:
     """Take over the standard streams, run the program, and end, whatever threads it leaves."""
     process = os.getpid()
     channel = Channel(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    bound()
     request = channel.hear()
     printed = Printed(channel.say)
     channel.before_call = printed.send
@@ -293,7 +291,7 @@ def main() -> None:
         os._exit(0)
     printed.close()
     channel.end(how)
-    os._exit(0)
+    channel.hear()  # who is told ends this process, whatever threads are left; gone first, it might not be heard
 
 
 if __name__ == "__main__":

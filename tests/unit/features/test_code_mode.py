@@ -374,3 +374,9 @@ def test_figures_that_only_the_log_has_are_shown_for_a_programs_call_too(tmp_pat
     shown = [bundle["text/plain"] for bundle in render_turn(made.bench.session.events)]
     (card,) = [place for place, text in enumerate(shown) if text.startswith("run_code (done): draw()")]
     assert shown[card + 1] == "Figure of the scratch process: image/png 1×1"
+
+
+def test_a_program_that_wants_more_than_half_of_the_memory_gets_a_memory_error(tmp_path: Path) -> None:
+    """Not the end of the notebook's kernel."""
+    made = ran(tmp_path / "ws", "import os\nbytearray(os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') * 6 // 10)")
+    assert made.texts[0].endswith("MemoryError")
