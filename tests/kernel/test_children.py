@@ -104,6 +104,27 @@ def test_stop_ends_the_child_and_its_parent(kernel: AgentKernel) -> None:
     assert agent.run("%agent again").shown[-1] == "Done."
 
 
+def test_depth_is_a_setting_and_children_may_have_children(kernel: AgentKernel) -> None:
+    """Both are shown under the one call of the cell; at 0 the model is told to do the task itself."""
+    agent = kernel.begin(spawn("Ask on."), spawn("Say three."), [say("Three."), usage(1, 1)], [say("It said three."), usage(1, 1)], DONE)
+    shown = agent.run("%agent go").shown
+    call_card = next(text for text in shown if text.startswith("spawn_agent (done): Ask on."))
+    assert "The child: 2 steps, 1 call:" in call_card
+    assert "Ask on. › Say three.: assistant: Three." in call_card
+    assert [text for text in shown if text.startswith("spawn_agent")] == [call_card]
+    main = agent.fold()["session"]
+    grand = next(each for each in kept(agent).sessions.values() if each.header.delegation_depth == 2)
+    assert str(grand.header.parent_session).startswith(f"{main}.")
+    assert f"child        {grand.header.id}  “Say three.” (spawned): completed" in agent.kernel.must("%session")
+    agent = kernel.begin(spawn("Ask on."), DONE)
+    agent.kernel.must("%config PlanAgent.max_child_depth = 0")
+    try:
+        shown = agent.run("%agent go").shown
+    finally:
+        agent.kernel.must("%config PlanAgent.max_child_depth = 3")
+    assert any("agents have no children here: do the task yourself" in text for text in shown)
+
+
 def test_a_kernel_killed_while_a_child_works_loses_nothing_and_both_logs_close() -> None:
     """Looking changes no file; the parent's first new event closes the child's log too, and the status says how it ended."""
     steps = [spawn("Talk."), [say("Seen."), call("python", {"code": "1"}), usage(1, 1)], [Slow(0.05), say("word " * 400)], DONE]
