@@ -106,7 +106,6 @@ def test_discuss_puts_the_plan_aside_and_plan_mode_stays(agent: AgentTerminal, k
     assert "plan mode    on" in terminal.run("%session")
 
 
-
 def test_a_child_is_told_line_by_line_and_its_prompt_says_whose_it_is(agent: AgentTerminal) -> None:
     """What its code prints is there too; its log is a file of its own beside the agent's."""
     spawn = [say("I hand it over."), call("spawn_agent", {"task": "Count them.", "description": "count"}), usage(1, 1)]
