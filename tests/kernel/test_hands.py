@@ -267,6 +267,7 @@ def test_an_mcp_server_starts_with_a_turn_and_ends_with_the_extension(kernel: Ag
     assert agent.kernel.comms[agent.card("approval")]["preview"] == "process of the MCP server shop\n(no arguments)"
     agent.act("approval", {"kind": "answer", "answers": [{"id": "approval", "selected": ["Allow once"]}]})
     assert agent.kernel.wait(cell, 60).status == "ok"
+    assert "\nmcp          shop: 6 tools\n" in agent.kernel.must("%session")
     running = os.pidfd_open(int(results(agent)[0]))
     try:
         agent.kernel.must("%unload_ext plan_mode_nb", 60)

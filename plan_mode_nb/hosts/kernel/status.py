@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from plan_mode_nb.document.document import StoredSession
@@ -45,6 +45,7 @@ def status(host: KernelHost) -> str:
         f"stored in    {host.front_end.kept_in(session)}",
         f"sandbox      {mode or 'workspace-write'} ({_enforced(host)})",
         f"approval     {policy or 'ask'}",
+        *(f"mcp          {each}" for each in _servers(host)),
     ]
     never_sent = unsent.note(unsent.waiting(host, session))
     if never_sent:
@@ -59,6 +60,20 @@ def status(host: KernelHost) -> str:
 def _enforced(host: KernelHost) -> str:
     enforced = host.composition.seams.confinement.enforced()
     return f"enforcement: {enforced.enforcement}; {enforced.sentence}; code in the kernel process cannot be confined"
+
+
+def _servers(host: KernelHost) -> Iterator[str]:
+    """Each MCP server of the settings, and whether its tools are there."""
+    try:
+        wanted = host.settings.servers
+    except PlanModeError as error:
+        yield str(error)
+        return
+    known = {name: (tools, why) for name, tools, why in host.composition.servers.states()}
+    for server in wanted:
+        tools, why = known.get(server.name, (None, ""))
+        missing = f"not there: {why}" if why else "starts with the next turn"
+        yield f"{server.name}: {missing if tools is None else f'{tools} tools' if tools != 1 else '1 tool'}"
 
 
 def _plan(state: PlanState) -> str:
