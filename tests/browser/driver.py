@@ -14,8 +14,9 @@ from playwright.sync_api import BrowserContext, Error, Locator, Page
 WAIT_MS = 60_000
 """For an event that comes at once on a machine with nothing else to do."""
 
-# The notebook panel of this page, in JupyterLab (several widgets) and in Notebook (one).
-_PANEL = "[...window.jupyterapp.shell.widgets('main')].find(w => w.context && w.sessionContext)"
+# The notebook panel of this page: the one shown last, or the only one, whatever it is called by now.
+_PANEL = """(panels => panels.find(each => each.context.path === window.shown) ?? panels[0])(
+  [...window.jupyterapp.shell.widgets('main')].filter(each => each.context && each.sessionContext))"""
 
 
 class NotebookPage:
@@ -38,30 +39,32 @@ class NotebookPage:
 
     def wait_ready(self) -> None:
         """Until the notebook is shown and its kernel answers."""
-        self.page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=START_S * 1000)
+        self.page.locator(".jp-Notebook .jp-CodeCell:visible").first.wait_for(timeout=START_S * 1000)
         self.page.wait_for_function("() => window.jupyterapp !== undefined")
         self.page.evaluate(f"() => {{ Object.defineProperty(window, 'panel', {{ get: () => {_PANEL}, configurable: true }}); }}")
         # The application writes the kernel's language into a notebook that has none; after that it changes nothing by itself.
         self.until("() => !!panel?.context.isReady && !!panel.sessionContext.session?.kernel", START_S * 1000)
         self.until("() => !!panel.context.model.getMetadata('language_info')?.version", START_S * 1000)
 
-    def show(self, name: str, *, own_kernel: bool = False) -> None:
+    def show(self, name: str, *, own_kernel: bool = False, beside: bool = False) -> None:
         """Close what is open, unsaved, and open this notebook in the same application: with the kernel of this page, or with one of
-        its own, which ends with the next notebook.
+        its own, which ends with the next notebook. ``beside``: nothing is closed, and a notebook that is open comes to the front.
         """
         self.name = name
         self.console.clear()
         self.js(
-            """async ([path, home, ownKernel]) => {
-              const app = window.jupyterapp, { kernel } = panel.sessionContext.session;
-              if (kernel.id !== home) await panel.sessionContext.shutdown();
-              for (const widget of [...app.shell.widgets('main')]) if (widget.context) widget.dispose();
+            """async ([path, home, ownKernel, beside]) => {
+              const app = window.jupyterapp, kernel = panel.sessionContext.session?.kernel;
+              if (!beside && kernel && kernel.id !== home) await panel.sessionContext.shutdown();
+              if (!beside) for (const widget of [...app.shell.widgets('main')]) if (widget.context) widget.dispose();
               window.cells = {};
+              window.shown = path;
               await app.commands.execute('docmanager:open', { path, ...(!ownKernel && { kernel: { id: home } }) });
             }""",
-            [name, self._home, own_kernel],
+            [name, self._home, own_kernel, beside],
         )
         self.wait_ready()
+        self.until("() => window.jupyterapp.shell.currentWidget === panel")
 
     def until(self, predicate: str, timeout: float = WAIT_MS, arg: Any = None) -> None:
         """Wait for a JavaScript predicate, in which ``panel`` is the notebook panel."""

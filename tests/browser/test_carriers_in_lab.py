@@ -197,38 +197,43 @@ def test_a_second_notebook_on_one_kernel_is_refused_and_a_duplicate_goes_its_own
     desk.turn(page)
     session = page.value(ID)
     page.save()
-    second = desk.open("second.ipynb")
-    kernel = page.js("() => panel.sessionContext.session.kernel.id")
-    second.js("id => panel.sessionContext.changeKernel({ id }).then(() => undefined)", kernel)
     before = page.value(LINES)
-    refused = second.run("%agent from another notebook")
+    desk.lab.write("second.ipynb")
+    page.show("second.ipynb", beside=True)
+    refused = page.run("%agent from another notebook")
     assert "This kernel keeps the conversation of first.ipynb" in refused, refused
     assert "second.ipynb" in refused
-    assert second.value("1 + 1") == 2
-    second.save()
+    assert page.value("1 + 1") == 2
+    page.save()
     assert desk.lines("second.ipynb") == {}
+    page.show("first.ipynb", beside=True)
     assert page.value(LINES) == before
     desk.turn(page)
     page.save()
-    second.page.close()
 
     (desk.lab.root / "copy.ipynb").write_bytes((desk.lab.root / "first.ipynb").read_bytes())
-    copy = desk.open("copy.ipynb")
-    copy.run_cell(0)
-    copy.wait_cell(0)
-    desk.turn(copy)
+    before = page.value(LINES)
+    page.show("copy.ipynb", own_kernel=True, beside=True)
+    page.run_cell(0)
+    page.wait_cell(0)
     desk.turn(page)
-    assert copy.value(ID) == session
-    for each in (copy, page, copy):
-        each.save()
+    assert page.value(ID) == session
+    page.show("first.ipynb", beside=True)
+    desk.turn(page)
+    grown = page.value(LINES)
+    page.show("copy.ipynb", beside=True)
+    page.save()
+    page.show("first.ipynb", beside=True)
+    page.save()
+    page.show("copy.ipynb", beside=True)
+    page.save()
     original, duplicate = desk.lines("first.ipynb"), desk.lines("copy.ipynb")
-    assert original == {session: page.value(LINES)}
-    assert duplicate == {session: copy.value(LINES)}
+    assert original == {session: grown}
+    assert duplicate == {session: page.value(LINES)}
     common = len(before)
     assert original[session][:common] == duplicate[session][:common] == before
     assert original[session][-1] != duplicate[session][-1]
-    copy.close()
-    page.close()
+    page.page.context.close()
 
 
 def test_a_kernel_that_shares_no_disk_has_the_whole_conversation_from_the_page(

@@ -50,7 +50,7 @@ def serving(script: Path) -> Iterator[str]:
         yield process.stdout.readline().strip()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page(browser: Browser, lab: JupyterServer) -> Iterator[NotebookPage]:
     context = browser.new_context(viewport={"width": 1300, "height": 1000})
     opened = NotebookPage(context, lab, "penguins.ipynb")
@@ -106,16 +106,15 @@ def check_outputs(saved: dict[str, Any]) -> None:
     assert counts == sorted(counts)
 
 
-def reopen_without_kernel_and_journals(lab: JupyterServer, notebook: NotebookPage, browser: Browser) -> NotebookPage:
-    notebook.close()
-    journals = list(lab.runtime.rglob("*.journal"))
-    for journal in journals:
+def reopen_without_kernel_and_journals(lab: JupyterServer, notebook: NotebookPage) -> None:
+    notebook.js("() => panel.sessionContext.shutdown()")
+    for journal in lab.runtime.rglob("*.journal"):
         journal.unlink()
-    context = browser.new_context(viewport={"width": 1300, "height": 1000})
-    return NotebookPage(context, lab, notebook.name)
+    notebook.console.clear()
+    notebook.reload()
 
 
-def test_the_demo_is_reviewed_acts_and_survives_reopening(lab: JupyterServer, page: NotebookPage, browser: Browser, shots: Path) -> None:
+def test_the_demo_is_reviewed_acts_and_survives_reopening(lab: JupyterServer, page: NotebookPage, shots: Path) -> None:
     """With the recording: feedback arrives whole, the approved plan is carried out, and a fresh kernel folds to what was there."""
     run_all(page)
     page.page.get_by_label("Feedback").wait_for()
@@ -134,36 +133,34 @@ def test_the_demo_is_reviewed_acts_and_survives_reopening(lab: JupyterServer, pa
     assert before["plan"] == {"active": False, "pending": None}
     assert before["turns"] == [{"turn": 1, "steps": 7, "end": {"kind": "completed"}}]
     assert f"their feedback: {FEEDBACK}" in json.dumps(before["messages"])
-    again = reopen_without_kernel_and_journals(lab, page, browser)
-    assert again.dirty() is False
-    assert again.ours() == []
+    reopen_without_kernel_and_journals(lab, page)
+    assert page.dirty() is False
+    assert page.ours() == []
     code = (
         "from plan_mode_nb.folds.summary import fold_summary; h = get_ipython()._plan_mode_nb[0]; s = h.agent().session; "
         "folded = h.on_agent(lambda: fold_summary(s.header, s.events))"
     )
-    assert again.run(f"%load_ext plan_mode_nb\n{code}") == ""
-    assert again.value("folded") == before
-    assert "restored with" in again.run("%session")
-    again.page.context.close()
+    assert page.run(f"%load_ext plan_mode_nb\n{code}") == ""
+    assert page.value("folded") == before
+    assert "restored with" in page.run("%session")
     assert folded(file) == before
 
 
-def test_the_same_over_a_model_server_in_another_process(lab: JupyterServer, browser: Browser) -> None:
+def test_the_same_over_a_model_server_in_another_process(lab: JupyterServer, page: NotebookPage) -> None:
     """Over HTTP: the same conversation from a live server, chosen by ``%config`` in the notebook."""
     with serving(DEMO / "script.json") as url:
         notebook = nbformat.read(DEMO / "penguins.ipynb", as_version=4)
         notebook.cells[1].source += f'\n%env OPENAI_BASE_URL={url}\n%config PlanAgent.model = "openai-chat:demo-script"'
         nbformat.write(notebook, lab.root / "live.ipynb")
-        live = NotebookPage(browser.new_context(viewport={"width": 1300, "height": 1000}), lab, "live.ipynb")
-        run_all(live)
-        keep_planning(live.page, FEEDBACK)
-        approve_revision(live.page)
-        live.until(f"() => panel.content.widgets[{SESSION_CELL}].model.executionCount !== null")
-        check_outputs(live.save())
-        after = folded(lab.root / "live.ipynb")
-        assert after["header"]["config"]["model"] == "demo-script"
-        assert after["turns"][0]["end"] == {"kind": "completed"}
-        live.page.context.close()
+        page.show("live.ipynb", own_kernel=True)
+        run_all(page)
+        keep_planning(page.page, FEEDBACK)
+        approve_revision(page.page)
+        page.until(f"() => panel.content.widgets[{SESSION_CELL}].model.executionCount !== null")
+        check_outputs(page.save())
+    after = folded(lab.root / "live.ipynb")
+    assert after["header"]["config"]["model"] == "demo-script"
+    assert after["turns"][0]["end"] == {"kind": "completed"}
 
 
 STOPPED = {
@@ -174,7 +171,7 @@ STOPPED = {
 """Where a person presses stop: what the model answers."""
 
 
-def test_the_stop_button_of_the_kernel_ends_the_turn(lab: JupyterServer, browser: Browser, tmp_path: Path) -> None:
+def test_the_stop_button_of_the_kernel_ends_the_turn(lab: JupyterServer, page: NotebookPage, tmp_path: Path) -> None:
     """In the stream, in a tool and in a review: KeyboardInterrupt, a closed log, no live card, and the next cell works."""
     script = tmp_path / "script.json"
     script.write_text(json.dumps(list(STOPPED.values())))
@@ -182,35 +179,32 @@ def test_the_stop_button_of_the_kernel_ends_the_turn(lab: JupyterServer, browser
         model = "%config PlanAgent.model = 'openai-chat:scripted'"
         load = f"%load_ext plan_mode_nb\n%env OPENAI_BASE_URL={url}\n{model}\n%sandbox danger-full-access"
         lab.write("stop.ipynb", load, *["%plan work", "print('queued')", "print('after')"] * len(STOPPED))
-        notebook = NotebookPage(browser.new_context(viewport={"width": 1300, "height": 1000}), lab, "stop.ipynb")
-        notebook.run_cell(0)
-        notebook.wait_cell(0)
+        page.show("stop.ipynb", own_kernel=True)
+        page.run_cell(0)
+        page.wait_cell(0)
         for number, where in enumerate(STOPPED):
             work, queued, after = range(3 * number + 1, 3 * number + 4)
-            notebook.run_cell(work)
-            notebook.run_cell(queued)
-            approve = notebook.page.get_by_role("button", name="Approve")
+            page.run_cell(work)
+            page.run_cell(queued)
+            approve = page.page.get_by_role("button", name="Approve")
             if where == "review":
                 approve.wait_for()
             else:
                 shown = {"stream": "word word", "tool": "going\\n"}[where]
-                notebook.until(
-                    "([at, shown]) => JSON.stringify(panel.content.widgets[at].model.outputs).includes(shown)", arg=[work, shown]
-                )
-            notebook.js("() => { window.jupyterapp.commands.execute('notebook:interrupt-kernel'); }")
+                page.until("([at, shown]) => JSON.stringify(panel.content.widgets[at].model.outputs).includes(shown)", arg=[work, shown])
+            page.js("() => { window.jupyterapp.commands.execute('notebook:interrupt-kernel'); }")
             stopped = "at => panel.content.widgets[at].model.outputs.toJSON().some(output => output.ename === 'KeyboardInterrupt')"
-            notebook.until(stopped, arg=work)
-            notebook.wait_cell(queued)
+            page.until(stopped, arg=work)
+            page.wait_cell(queued)
             assert approve.count() == 0
-            assert notebook.outputs(queued) == []
-            notebook.run_cell(after)
-            notebook.wait_cell(after)
-            assert notebook.outputs(after)[0]["text"] == "after\n"
-            notebook.save()
+            assert page.outputs(queued) == []
+            page.run_cell(after)
+            page.wait_cell(after)
+            assert page.outputs(after)[0]["text"] == "after\n"
+            page.save()
             turns = folded(lab.root / "stop.ipynb")["turns"]
             assert len(turns) == number + 1
             assert turns[-1]["end"] == {"kind": "aborted", "reason": {"kind": "user"}}
-        notebook.page.context.close()
 
 
 def test_screenshots_of_the_readme_are_there() -> None:
