@@ -7,40 +7,19 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 
 import pytest
+from going_on import goes_on, with_add
 
 from plan_mode_nb.agent.model import Chunk, NoModel, Request, TextDelta
 from plan_mode_nb.agent.prestep import CallNext, Decision, Enter, Reject, Step
-from plan_mode_nb.agent.signature import tool_from
 from plan_mode_nb.exceptions import ConfigError, ModelError
-from plan_mode_nb.log.session import Session
 from plan_mode_nb.loop.turn import TurnEnd
 from plan_mode_nb.models.script import call, fail, say, usage
-from plan_mode_nb.testing.workbench import Workbench, counted_clock
+from plan_mode_nb.testing.workbench import Workbench
 
 CONFIG: Mapping[str, str] = {"provider": "p", "model": "m"}
 
 
 AUTH = ModelError("The key was refused (401): set OPENAI_API_KEY and run the cell again.", code="AUTH")
-
-
-def add(a: int, b: int) -> str:
-    """Add."""
-    return str(a + b)
-
-
-def with_add(seams: object) -> object:
-    return seams.tools.register(tool_from(add))  # type: ignore[attr-defined]
-
-
-async def goes_on(bench: Workbench) -> None:
-    """The log loads again, the next turn completes and its request answers every call of the history."""
-    Session(bench.session.header, clock=counted_clock(), lines=bench.session.lines)
-    bench.agent.models = lambda name: bench.model
-    bench.model.add(*[say("back")] * (1 - bench.model.remaining))
-    assert (await bench.ask("again")).reason == {"kind": "completed"}
-    blocks = [block for message in bench.model.requests[-1].messages for block in message["content"]]
-    asked = [block["id"] for block in blocks if block["type"] == "tool-call"]
-    assert asked == [block["toolCallId"] for block in blocks if block["type"] == "tool-result"]
 
 
 def test_a_request_that_fails_before_any_text_ends_the_turn_in_error_and_leaves_no_message() -> None:
