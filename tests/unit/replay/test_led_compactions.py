@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from plan_mode_nb.folds.history import HISTORY
 from plan_mode_nb.models.recording import RecordedModel
 from plan_mode_nb.models.script import call, fail, hold, say, usage
 from plan_mode_nb.replay.replay import Rules
+from plan_mode_nb.testing.questions import pick
 from plan_mode_nb.testing.workbench import counted_clock
 
 LONG = "the rows of March, and those of April " * 30
@@ -218,6 +220,41 @@ def test_where_it_was_compacted_counts_not_where_it_would_be_now() -> None:
     live = held(pressed(say("Done."), window=None), "%agent look")
     led, _ = again(live.notebook(), Rules(), lambda held: setattr(held.bench.model, "window", 10))
     assert "compaction/start" not in types(led)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_conversation_is_led_again_whatever_was_compacted_in_it(seed: int) -> None:
+    """Asked for, at pressure, after an overflow, with half of it, failed, stopped: in any order, with reviews and todos between."""
+    chance = Random(seed)
+
+    async def stop() -> None:
+        live.agent.cancel({"kind": "user"})
+        await asyncio.Event().wait()
+
+    def answer(request: Any) -> Any:
+        if chance.random() < 0.1:
+            return [say("## So"), hold(stop)]
+        if request.messages[-1]["source"].get("plugin") == "compact":
+            return chance.choice([SUMMARY, SUMMARY, SUMMARY, say(" "), fail(TOO_LONG), fail(ModelError("Down.", code="SERVER"))])
+        tokens = usage(chance.randint(1, 900), 5)
+        calls = [
+            call("look", {"what": LONG[: chance.randint(1, 900)]}),
+            call("todo_write", {"todos": [{"content": "x", "status": "pending"}]}),
+            call("exit_plan_mode", {"plan": "# Plan\n\n1. Step.\n"}),
+        ]
+        said = [say(LONG[: chance.randint(9, 900)]), tokens]
+        return chance.choice([said, said, [chance.choice(calls), tokens], [chance.choice(calls), tokens], fail(TOO_LONG)])
+
+    picks = [chance.choice([pick("Approve"), pick("Keep planning", custom="no")]) for _ in range(80)]
+    live = Conversation(*[answer] * 200, answers=picks, window=chance.choice([None, 900, 2_000]))
+    cells = [
+        chance.choice([f"%agent {number} {LONG[: chance.randint(1, 900)]}", f"%plan {number}", f"%session compact {number}", "%plan off"])
+        for number in range(10)
+    ]
+    held(live, *cells)
+    led, replay = again(live.notebook())
+    assert types(led) == types(live)
+    assert replay.is_over
 
 
 def test_a_recording_as_a_model_gives_summaries_to_those_who_ask_for_one() -> None:
