@@ -9,6 +9,8 @@ import asyncio
 import base64
 import binascii
 import importlib
+import logging
+import sys
 import tempfile
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any, Final, final
@@ -24,6 +26,7 @@ _CLOSED: Final = -32_000
 _LAST: Final = 2_000
 """Characters of what a program complained about that are looked at."""
 _WORDS: Final = 300
+_LOUD: Final = ("fastmcp", "mcp")
 
 
 @final
@@ -39,7 +42,7 @@ class McpConnection:
     async def open(self, seconds: float) -> None:
         """Start or reach the server."""
         try:
-            await asyncio.to_thread(importlib.import_module, "pydantic_ai.mcp")
+            await asyncio.to_thread(_import_client)
         except ImportError:
             raise ServerFailed(INSTALL) from None
         toolset = self._made(seconds)
@@ -114,6 +117,15 @@ class McpConnection:
             complaints.seek(max(0, size - _LAST))
             lines = [line.strip() for line in complaints.read().splitlines() if line.strip()]
         return lines[-1] if lines else ""
+
+
+def _import_client() -> None:
+    """What it logs would stand in the output of whatever cell runs. Whoever uses it themselves has set it up before, and keeps that."""
+    is_ours = not any(name in sys.modules for name in _LOUD)
+    importlib.import_module("pydantic_ai.mcp")
+    if is_ours:
+        for name in _LOUD:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def connect(server: Server) -> McpConnection:

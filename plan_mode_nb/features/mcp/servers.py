@@ -161,7 +161,6 @@ async def _started(running: _Running) -> None:
         running.is_there = True
     except ServerFailed as error:
         running.why, running.is_slow = str(error).rstrip("."), loop.time() - began >= START_S
-        _logger.warning("the MCP server %s did not start: %s", running.server.name, error)
 
 
 async def _listed(running: _Running) -> None:

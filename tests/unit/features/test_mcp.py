@@ -363,3 +363,22 @@ def test_what_cannot_be_started_or_reached_says_why() -> None:
             await silent.open(1)
 
     asyncio.run(body())
+
+
+def test_nothing_that_a_server_or_the_client_says_besides_gets_into_the_output() -> None:
+    """Not what a server prints among its messages, nor what the client's libraries make of it: a cell's output is the turn's."""
+    noisy = f"import runpy; print('starting', flush=True); runpy.run_path({str(SHOP)!r}, run_name='__main__')"
+    program = (
+        "import asyncio, sys\n"
+        "from plan_mode_nb.agent.mcp import Program, Server\n"
+        "from plan_mode_nb.models.mcp import connect\n"
+        "async def body():\n"
+        f"    connection = connect(Server('shop', Program(sys.executable, ('-c', {noisy!r}))))\n"
+        "    await connection.open(60)\n"
+        "    print((await connection.call('add', {'a': 1, 'b': 2})).parts[0].text)\n"
+        "    await connection.call('add', {'a': 'x'})\n"
+        "    await connection.close()\n"
+        "asyncio.run(body())\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (ran.stdout, ran.stderr) == ("3\n", "")
