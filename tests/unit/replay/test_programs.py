@@ -12,14 +12,16 @@ from leading import PLAN, Conversation, again
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.confinement import Enforced, Launch
+from plan_mode_nb.agent.questions import QuestionRequest, Reply
 from plan_mode_nb.exceptions import ReplayError
 from plan_mode_nb.features import code_mode
 from plan_mode_nb.folds.plan import APPROVED_PLAN
 from plan_mode_nb.folds.plan import PLAN as PLAN_STATE
+from plan_mode_nb.folds.questions import OPEN_REVIEWS
 from plan_mode_nb.models.script import call, say, usage
 from plan_mode_nb.plan.review import APPROVE
 from plan_mode_nb.replay.replay import Rules
-from plan_mode_nb.testing.questions import pick
+from plan_mode_nb.testing.questions import Answering, pick
 
 
 class Free:
@@ -147,3 +149,89 @@ def test_where_every_tool_runs_the_program_does_too() -> None:
     frees: list[Free] = []
     led, _ = again(live.notebook(), Rules(runs_all=True), prepare=lambda each: frees.append(programs(each)))
     assert (led.looked, led.made, frees[0].started) == (["a", "b"], ["one"], 2)
+
+
+def answering(answer: Answering) -> Conversation:
+    """One turn: a program hands in a plan, and this is what comes of it."""
+    live = Conversation(
+        [
+            call("run_code", {"code": f"look(what='first')\ntry:\n    {EXIT}\nexcept ToolCallError as error:\n    print('no:', error)"}),
+            usage(30, 5),
+        ],
+        [say("I see."), usage(40, 5)],
+        [say("On we go."), usage(50, 5)],
+        answers=[answer],
+    )
+    programs(live)
+    return live
+
+
+def test_a_review_from_a_program_that_the_person_ends_by_leaving_plan_mode() -> None:
+    """The program is told and goes on; a replay feeds the act at its place."""
+
+    async def body() -> Conversation:
+        entered = asyncio.Event()
+
+        async def wait(request: QuestionRequest) -> Reply:
+            entered.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        live = answering(wait)
+        cell = asyncio.ensure_future(live.run("%plan fix it"))
+        await asyncio.wait_for(entered.wait(), 60)
+        await live.select(False)
+        await cell
+        return live
+
+    live = asyncio.run(body())
+    text = live.bench.events("tool/result")[0].data["message"]["content"][0]["content"][0]["text"]
+    assert text.startswith("no: The user left plan mode during the review")
+    led, replay = again(live.notebook(), prepare=lambda each: programs(each) and None)
+    assert [event.type for event in led.bench.session.events] == live.bench.types
+    assert replay.is_over
+
+
+def test_stop_while_a_plan_from_a_program_waits_closes_all_of_it() -> None:
+    """Call, program and turn say so, nothing is approved, and a replay stops there too."""
+
+    async def body() -> Conversation:
+        entered = asyncio.Event()
+
+        async def wait(request: QuestionRequest) -> Reply:
+            entered.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        live = answering(wait)
+        cell = asyncio.ensure_future(live.run("%plan fix it"))
+        await asyncio.wait_for(entered.wait(), 60)
+        live.agent.cancel({"kind": "user"})
+        await cell
+        await live.run("%agent go on")
+        return live
+
+    live = asyncio.run(body())
+    assert [event.data["isError"] for event in live.bench.events("tool/code-dispatch")] == [False, True]
+    assert live.bench.events("tool/result")[0].data["error"]["code"] == "PROGRAM_STOPPED"
+    assert live.bench.session.fold(APPROVED_PLAN) is None
+    assert live.bench.session.fold(PLAN_STATE).active is True
+    led, replay = again(live.notebook(), prepare=lambda each: programs(each) and None)
+    assert [event.type for event in led.bench.session.events] == live.bench.types
+    assert (led.looked, replay.is_over) == ([], True)
+
+
+@pytest.mark.parametrize("end", ["tool/code-dispatch-start", "tool/code-dispatch", "question/asked"])
+def test_a_process_that_ended_in_the_middle_of_a_program_leaves_a_log_that_goes_on(end: str) -> None:
+    """Its call gets the result that says so, a question that waited is over, and nothing was approved."""
+    live = held()
+    lines = live.bench.session.lines
+    last = max(event.seq for event in live.bench.events(end))
+    again_open = Conversation([say("Still here.")], lines=list(lines[: last + 1]), ids="later")
+    programs(again_open)
+    asyncio.run(again_open.run("%agent are you there?"))
+    result = again_open.bench.events("tool/result")[-1].data
+    assert result["error"]["code"] == "TOOL_OUTCOME_UNKNOWN"
+    approved = end == "tool/code-dispatch"
+    assert again_open.bench.session.fold(APPROVED_PLAN) == (PLAN if approved else None)
+    assert again_open.bench.session.fold(OPEN_REVIEWS) == []
