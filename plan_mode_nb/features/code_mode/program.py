@@ -70,6 +70,7 @@ class _Listening:
         self._heard = 0
 
     async def to_the_end(self) -> Ending:
+        """Take what is printed, answer what is called, until it ends or its seconds are over."""
         while True:
             try:
                 line = await self._next()

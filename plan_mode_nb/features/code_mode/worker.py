@@ -204,6 +204,7 @@ class _Top(ast.NodeTransformer):
     """Outside functions and classes ``return`` ends the program with a value."""
 
     def visit_Return(self, node: ast.Return) -> ast.AST:
+        """Raise in its place."""
         value = node.value or ast.Constant(None)
         return ast.copy_location(ast.Raise(ast.Call(ast.Name(_RETURN, ast.Load()), [value], [])), node)
 
