@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -166,8 +166,8 @@ def answering(answer: Answering) -> Conversation:
     return live
 
 
-def test_a_review_from_a_program_that_the_person_ends_by_leaving_plan_mode() -> None:
-    """The program is told and goes on; a replay feeds the act at its place."""
+def while_the_plan_waits(act: Callable[[Conversation], Awaitable[object]], *more: str) -> Conversation:
+    """What somebody does while the plan of a program waits for its review, and the cells after it."""
 
     async def body() -> Conversation:
         entered = asyncio.Event()
@@ -180,11 +180,18 @@ def test_a_review_from_a_program_that_the_person_ends_by_leaving_plan_mode() -> 
         live = answering(wait)
         cell = asyncio.ensure_future(live.run("%plan fix it"))
         await asyncio.wait_for(entered.wait(), 60)
-        await live.select(False)
+        await act(live)
         await cell
+        for source in more:
+            await live.run(source)
         return live
 
-    live = asyncio.run(body())
+    return asyncio.run(body())
+
+
+def test_a_review_from_a_program_that_the_person_ends_by_leaving_plan_mode() -> None:
+    """The program is told and goes on; a replay feeds the act at its place."""
+    live = while_the_plan_waits(lambda live: live.select(False))
     text = live.bench.events("tool/result")[0].data["message"]["content"][0]["content"][0]["text"]
     assert text.startswith("no: The user left plan mode during the review")
     led, replay = again(live.notebook(), prepare=lambda each: programs(each) and None)
@@ -195,23 +202,10 @@ def test_a_review_from_a_program_that_the_person_ends_by_leaving_plan_mode() -> 
 def test_stop_while_a_plan_from_a_program_waits_closes_all_of_it() -> None:
     """Call, program and turn say so, nothing is approved, and a replay stops there too."""
 
-    async def body() -> Conversation:
-        entered = asyncio.Event()
-
-        async def wait(request: QuestionRequest) -> Reply:
-            entered.set()
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        live = answering(wait)
-        cell = asyncio.ensure_future(live.run("%plan fix it"))
-        await asyncio.wait_for(entered.wait(), 60)
+    async def stop(live: Conversation) -> None:
         live.agent.cancel({"kind": "user"})
-        await cell
-        await live.run("%agent go on")
-        return live
 
-    live = asyncio.run(body())
+    live = while_the_plan_waits(stop, "%agent go on")
     assert [event.data["isError"] for event in live.bench.events("tool/code-dispatch")] == [False, True]
     assert live.bench.events("tool/result")[0].data["error"]["code"] == "PROGRAM_STOPPED"
     assert live.bench.session.fold(APPROVED_PLAN) is None
