@@ -10,12 +10,14 @@ import gc
 import json
 import tempfile
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.made_logs import closed, notebook_of
 from benchmarks.measuring import interleaved, rounded
 from plan_mode_nb.folds.summary import SUMMARY, session_summary
+from plan_mode_nb.log.fold import Fold
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.store.notebook import load_document
 
@@ -31,12 +33,15 @@ def measure() -> dict[str, Any]:
         return {"reopen_ratio": rounded(ours / plain), "memory_ratio": rounded(_memory(path) / path.stat().st_size)}
 
 
-def reopened(path: Path) -> Session:
-    """The session of a notebook, checked, and folded once."""
+def reopened(path: Path) -> dict[str, Any]:
+    """What a notebook's session amounts to: opened, checked, and folded once."""
+    return session_summary(opened(path, SUMMARY))
+
+
+def opened(path: Path, folds: Sequence[Fold[Any, Any]] = ()) -> Session:
+    """The session of a notebook, checked."""
     (stored,) = load_document(path).sessions.values()
-    session = Session(stored.header, clock=lambda: 1, lines=stored.lines, folds=SUMMARY)
-    session_summary(session)
-    return session
+    return Session(stored.header, clock=lambda: 1, lines=stored.lines, folds=folds)
 
 
 def _json(path: Path) -> Any:
@@ -45,10 +50,10 @@ def _json(path: Path) -> Any:
 
 
 def _memory(path: Path) -> int:
-    """Bytes that the open session keeps, by tracemalloc."""
+    """Bytes that the open session keeps, by tracemalloc; what a fold makes of it is its reader's."""
     gc.collect()
     tracemalloc.start()
-    kept = reopened(path)
+    kept = opened(path)
     gc.collect()
     now, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -50,7 +50,7 @@ class _SurfaceFold:
     def step(self, state: _Surface, event: Event) -> _Surface:
         """The surface after one more event. An append is O(1); a replace builds new lists, so that views handed out before stay valid."""
         message = message_of(event)
-        if isinstance(event.surface_op, Replace):
+        if type(event.surface_op) is Replace:
             first, last = span(state.nodes, event.surface_op, event.seq)
             state.nodes = [*state.nodes[:first], event.seq, *state.nodes[last + 1 :]]
             state.owned = [*state.owned[:first], message, *state.owned[last + 1 :]]

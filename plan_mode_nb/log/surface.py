@@ -36,17 +36,17 @@ def check_surface(event: Event, nodes: Sequence[int], earlier: Callable[[int], E
         InvariantError: naming the rule.
     """
     seq, op, sources = event.seq, event.surface_op, event.source_event_seqs
-    if (event.type in SURFACE) != (op is not UNSET):
-        needs = "must carry" if event.type in SURFACE else "may not carry"
-        raise InvariantError(f"event {seq}: {event.type} {needs} a surfaceOp", seq=seq)
+    is_seen = event.type in SURFACE
+    if is_seen != (op is not UNSET):
+        raise InvariantError(f"event {seq}: {event.type} {'must carry' if is_seen else 'may not carry'} a surfaceOp", seq=seq)
     if sources is not UNSET:
-        if event.type not in SURFACE:
+        if not is_seen:
             raise InvariantError(f"event {seq}: {event.type} may not carry sourceEventSeqs", seq=seq)
-        if len(set(sources)) != len(sources) or any(not 0 <= source < seq for source in sources):
+        if sources and (len(set(sources)) != len(sources) or min(sources) < 0 or max(sources) >= seq):
             raise InvariantError(f"event {seq}: sourceEventSeqs must be unique and earlier than the event", seq=seq)
         if not sources and event.type != "assistant/message":
             raise InvariantError(f"event {seq}: sourceEventSeqs may be empty on assistant/message only", seq=seq)
-    if isinstance(op, Replace):
+    if type(op) is Replace:
         first, last = span(nodes, op, seq)
         missing = set(nodes[first : last + 1]) - set(event.sources)
         if missing:
@@ -75,7 +75,7 @@ def _without_content(data: dict[str, object]) -> object:
 def apply(nodes: list[int], event: Event) -> None:
     """Change ``nodes`` as a checked event says."""
     op = event.surface_op
-    if isinstance(op, Replace):
+    if type(op) is Replace:
         first, last = span(nodes, op, event.seq)
         nodes[first : last + 1] = [event.seq]
     elif op is not UNSET:
