@@ -43,6 +43,23 @@ def pressed(*steps: Any, window: int | None = 700) -> Conversation:
     return Conversation(*looks, *steps, window=window)
 
 
+class Cut:
+    """An answer that the person stops while it streams."""
+
+    def __init__(self) -> None:
+        self._streaming = asyncio.Event()
+        self.answer: Any = [say("## Wh"), hold(self._wait)]
+
+    async def _wait(self) -> None:
+        self._streaming.set()
+        await asyncio.Event().wait()
+
+    async def stop(self, conversation: Conversation) -> None:
+        """What the person does meanwhile."""
+        await self._streaming.wait()
+        conversation.agent.cancel({"kind": "user"})
+
+
 def asked(*steps: Any) -> Conversation:
     return Conversation([say(LONG), usage(300, 300)], *steps)
 
@@ -127,21 +144,11 @@ def test_led_along_its_recording_it_gives_the_same_log_without_its_model(name: s
 def test_one_that_was_stopped_is_stopped_again(where: str) -> None:
     """While its summary streamed: the cell ends as it did, and what follows goes on from the whole conversation."""
 
-    streaming = asyncio.Event()
-
-    async def wait() -> None:
-        streaming.set()
-        await asyncio.Event().wait()
-
-    async def stop(conversation: Conversation) -> None:
-        await streaming.wait()
-        conversation.agent.cancel({"kind": "user"})
-
-    cut = [say("## Wh"), hold(wait)]
+    cut = Cut()
     live = (
-        held(asked(cut, say("On.")), f"%agent {LONG}", "%session compact", "%agent go on", meanwhile=stop)
+        held(asked(cut.answer, say("On.")), f"%agent {LONG}", "%session compact", "%agent go on", meanwhile=cut.stop)
         if where == "asked for"
-        else held(pressed(cut, SUMMARY, say("On.")), "%agent look", "%agent go on", meanwhile=stop)
+        else held(pressed(cut.answer, SUMMARY, say("On.")), "%agent look", "%agent go on", meanwhile=cut.stop)
     )
     (end, *_) = live.bench.events("compaction/end")
     assert end.data["error"] == "stopped"
@@ -168,18 +175,9 @@ def test_one_that_a_killed_process_left_is_played(where: str) -> None:
 
 
 def test_one_that_was_stopped_before_the_first_step_hands_its_words_back_again() -> None:
-    streaming = asyncio.Event()
-
-    async def wait() -> None:
-        streaming.set()
-        await asyncio.Event().wait()
-
-    async def stop(conversation: Conversation) -> None:
-        await streaming.wait()
-        conversation.agent.cancel({"kind": "user"})
-
-    live = held(pressed(fail(ModelError("Down.", code="SERVER")), say("Done."), [hold(wait)], SUMMARY, say("On.")),
-                "%agent look", "%agent and now?", "%agent go on", meanwhile=stop)  # fmt: skip
+    cut = Cut()
+    live = held(pressed(fail(ModelError("Down.", code="SERVER")), say("Done."), cut.answer, SUMMARY, say("On.")),
+                "%agent look", "%agent and now?", "%agent go on", meanwhile=cut.stop)  # fmt: skip
     canceled = [event.data for event in live.bench.events("agent/inbox/spliced") if event.data.get("outcome") == "canceled"]
     assert len(canceled) == 1
     led, replay = again(live.notebook())
