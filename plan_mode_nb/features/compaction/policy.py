@@ -1,4 +1,4 @@
-"""When a conversation is compacted by itself: before a step that would read too much, and once where a request was refused as too long.
+"""When a conversation is compacted by itself: before a step that would read too much, and where a request was refused as too long.
 
 Pressure is a function of the log and the threshold: what the last ``request/context`` says that the model can read, against the tokens of
 the next request. An attempt that failed is not made again in its turn, and none is made for less than what would stay anyway: neither
