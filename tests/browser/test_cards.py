@@ -389,9 +389,9 @@ def test_while_python_holds_the_kernel_the_card_says_what_acts(shown: Shown) -> 
 
 CONTRAST = """root => {
   const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
-  const paint = (under, color) => {
+  const paint = (under, color, opacity = 1) => {
     canvas.fillStyle = under; canvas.fillRect(0, 0, 1, 1);
-    canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+    canvas.globalAlpha = opacity; canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); canvas.globalAlpha = 1;
     const [r, g, b] = canvas.getImageData(0, 0, 1, 1).data;
     return `rgb(${r},${g},${b})`;
   };
@@ -406,8 +406,10 @@ CONTRAST = """root => {
   const poor = [];
   for (const element of root.querySelectorAll('*')) {
     const own = [...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
-    if (!own || !element.checkVisibility() || element.closest('[aria-disabled=true], .highlight, pre')) continue;
-    const under = ground(element), ink = paint(under, getComputedStyle(element).color);
+    const hint = element.placeholder && !element.value;
+    if (!(own || hint) || !element.checkVisibility() || element.closest('[aria-disabled=true], .highlight, pre')) continue;
+    const { color, opacity } = getComputedStyle(element, hint ? '::placeholder' : null);
+    const under = ground(element), ink = paint(under, color, hint ? Number(opacity) : 1);
     const [a, b] = [light(under), light(ink)].sort();
     const ratio = (b + 0.05) / (a + 0.05);
     if (ratio < 4.5) poor.push(`${element.className || element.tagName} ${element.textContent.slice(0, 20)}: ${ratio.toFixed(2)}`);
