@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +30,9 @@ AUDIT = """(nodes, { ends, fromMarkdown }) => {
   const mathematics = fromMarkdown ? '' : ',mjx-container,.MathJax,.MathJax_Display';
   const schemes = /^(https?|mailto|file):/i, link = /^(https?:\\/\\/[^/]|mailto:[^?]|#)/i;
   const loads = ['src', 'srcset', 'background', 'poster', 'formaction', 'action', 'ping', 'srcdoc', 'data', 'xlink:href'];
-  const styles = /^(text-align: ?(left|right|center);?|white-space: ?pre-wrap;?|list-style-type: ?none;?)$/;
+  const length = '(0|[01]\\\\.\\\\d+em|1em)', style = '(text-align: ?(left|right|center)|white-space: ?pre-wrap|list-style-type: ?none'
+    + `|word-break: ?normal|overflow-wrap: ?anywhere|margin: ?${length}( ${length}){2,3})`;
+  const styles = new RegExp(`^${style}(; ?${style})*;?$`);
   return nodes.map(node => {
     const problems = [];
     for (const details of node.querySelectorAll('details')) details.open = true;
@@ -98,8 +101,7 @@ def groups(size: int) -> list[list[str]]:
 def audit(located: Locator, names: list[str], ends: int, *, markdown: bool = False) -> dict[str, list[str]]:
     """The problems of each of the elements, which stand for the probes in order."""
     expect(located).to_have_count(len(names))
-    for each in (located.first, located.last):  # Lab renders markdown a moment later
-        expect(each).not_to_be_empty()
+    expect(located.filter(has_text=re.compile(r"\S"))).to_have_count(len(names))  # Lab renders markdown a moment later, each by itself
     found = located.evaluate_all(AUDIT, {"ends": ends, "fromMarkdown": markdown})
     return {name: problems for name, problems in zip(names, found, strict=True) if problems}
 
