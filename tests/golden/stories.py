@@ -525,7 +525,7 @@ def sandbox_denial(tell: Teller) -> None:
 
 
 SUMS = """\
-import csv, io
+import csv
 # What the user asked for: the sum by day, from the file as it is.
 rows = csv.DictReader(open("orders.csv"))
 sums = {}

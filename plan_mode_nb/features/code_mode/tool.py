@@ -7,7 +7,9 @@ Only what it prints goes to the model. Every call that it makes is in the log.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -16,12 +18,12 @@ from plan_mode_nb.agent.dispatch import call_inside
 from plan_mode_nb.agent.registry import Undo, undo_all
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.agent.signature import tool_from
-from plan_mode_nb.agent.tools import CallInterrupted, Outcome, Tool, ToolCall, ToolError, ToolResult
+from plan_mode_nb.agent.tools import CallInterrupted, Outcome, Presentation, Tool, ToolCall, ToolError, ToolResult
 from plan_mode_nb.features.code_mode import program, sdk
 from plan_mode_nb.features.code_mode.program import Ran
 from plan_mode_nb.features.code_mode.sdk import RUN_CODE
 from plan_mode_nb.features.tools.cap import Results, Spill
-from plan_mode_nb.features.tools.kernel import MAX_IMAGES, present_code
+from plan_mode_nb.features.tools.kernel import MAX_IMAGES, TITLE_LIMIT, present_code
 from plan_mode_nb.log.messages import Block, text_block, text_of
 
 SECTION: Final = "code:sdk"
@@ -38,7 +40,9 @@ def run_code_tool(seams: Seams, results: Results) -> Tool:
 
     async def run_code(
         call: ToolCall,
-        code: Annotated[str, msgspec.Meta(description="The program: plain Python, several statements, `await` and `return` allowed.")],
+        code: Annotated[
+            str, msgspec.Meta(description="The program, as plain Python. Begin with a comment that tells the user what it does.")
+        ],
         timeout: Annotated[
             int, msgspec.Meta(ge=1, le=MAX_SECONDS, description="Seconds of its own after which it is ended; calls of tools do not count.")
         ] = SECONDS,
@@ -64,7 +68,19 @@ def run_code_tool(seams: Seams, results: Results) -> Tool:
             raise CallInterrupted(outcome)
         return outcome
 
-    return tool_from(run_code, name=RUN_CODE, present_call=present_code)
+    return tool_from(run_code, name=RUN_CODE, present_call=present_program)
+
+
+def present_program(arguments: str) -> Presentation | None:
+    """The call as its program, titled by the first comment, else by the first line that imports nothing; None where there is none."""
+    shown = present_code(arguments)
+    if shown is None:
+        return None
+    lines = [line.strip() for line in shown.body.splitlines() if line.strip(" \t#")]
+    comments = (line.lstrip("# ") for line in lines if line.startswith("#"))
+    acts = (line for line in lines if not line.startswith(("import ", "from ")))
+    title = next(itertools.chain(comments, acts), shown.title)
+    return replace(shown, title=title if len(title) <= TITLE_LIMIT else f"{title[: TITLE_LIMIT - 1]}…")
 
 
 class _Inner:

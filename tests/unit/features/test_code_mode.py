@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -380,3 +381,20 @@ def test_a_program_that_wants_more_than_half_of_the_memory_gets_a_memory_error(t
     """Not the end of the notebook's kernel."""
     made = ran(tmp_path / "ws", "import os\nbytearray(os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') * 6 // 10)")
     assert made.texts[0].endswith("MemoryError")
+
+
+@pytest.mark.parametrize(
+    ("code", "title"),
+    [
+        ("import csv\n\n#  Count the rows. \nlen(x)  # all", "Count the rows."),
+        ("import csv\nfrom os import path\nx = 1", "x = 1"),
+        ("import csv", "import csv"),
+        ("#\n# \n'y' * " + "9" * 99, "'y' * " + "9" * 73 + "…"),
+    ],
+)
+def test_a_program_is_titled_by_what_it_says_that_it_does(code: str, title: str) -> None:
+    """Not by what it imports."""
+    shown = tool.present_program(json.dumps({"code": code, "timeout": 5}))
+    assert shown is not None
+    assert (shown.title, shown.body) == (title, code)
+    assert tool.present_program('{"code": 1}') is None
