@@ -40,9 +40,7 @@ def run_code_tool(seams: Seams, results: Results) -> Tool:
 
     async def run_code(
         call: ToolCall,
-        code: Annotated[
-            str, msgspec.Meta(description="The program, plain Python. Begin with a comment that says what it does.")
-        ],
+        code: Annotated[str, msgspec.Meta(description="The program, plain Python. Begin with a comment that says what it does.")],
         timeout: Annotated[
             int, msgspec.Meta(ge=1, le=MAX_SECONDS, description="Seconds of its own after which it is ended; calls of tools do not count.")
         ] = SECONDS,
