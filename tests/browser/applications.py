@@ -30,7 +30,7 @@ CHROMIUM_ARGS = (
     "--disable-sync",
     "--no-first-run",
 )
-START_S = 90
+START_S = 120
 
 
 def chromium(playwright: Playwright) -> Browser:

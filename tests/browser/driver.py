@@ -11,7 +11,7 @@ import nbformat
 from applications import START_S, App, JupyterServer
 from playwright.sync_api import BrowserContext, Error, Locator, Page
 
-WAIT_MS = 60_000
+WAIT_MS = 120_000
 """For an event that comes at once on a machine with nothing else to do."""
 
 # The notebook panel of this page: the one shown last, or the only one, whatever it is called by now.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from applications import JupyterServer
-from driver import NotebookPage
+from driver import WAIT_MS, NotebookPage
 from playwright.sync_api import Browser
 
 from plan_mode_nb.document.document import Document
@@ -22,7 +22,6 @@ from plan_mode_nb.testing.loopback import LoopbackServer
 pytestmark = pytest.mark.browser
 LINES = "list(get_ipython()._plan_mode_nb[0].agent().session.lines)"
 ID = "get_ipython()._plan_mode_nb[0].agent().session.id"
-WAIT = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -60,14 +59,14 @@ class Desk:
         """One turn in a cell, to its end."""
         self.model.add([say("Answer."), usage(1, 1)])
         page.run_cell(index, code)
-        page.wait_cell(index, WAIT)
+        page.wait_cell(index)
 
     def slow_turn(self, page: NotebookPage, index: int = 1) -> None:
         """A turn that has begun to answer, and goes on answering."""
         count = len(self.model.requests)
         self.model.add([Slow(0.05), say("word " * 60), usage(1, 1)])
         page.run_cell(index, "%agent slowly")
-        assert self.model.wait_for_requests(count + 1, 60)
+        assert self.model.wait_for_requests(count + 1, WAIT_MS / 1000)
 
     def file(self, name: str) -> Document:
         document = load_document(self.lab.root / name)
@@ -95,7 +94,7 @@ def ended(page: NotebookPage, session: str, turns: int) -> None:
         """([session, turns]) => Object.entries(panel.context.model.toJSON().metadata)
           .filter(([key]) => key.startsWith(`plan_mode_nb/${session}/`))
           .flatMap(([, lines]) => lines).filter(line => line.startsWith('{"type":"turn/end"')).length >= turns""",
-        WAIT,
+        WAIT_MS,
         [session, turns],
     )
 
@@ -112,7 +111,7 @@ def test_one_page_through_everything_that_can_happen_to_it(desk: Desk) -> None:
 
     desk.slow_turn(page)
     page.js("() => panel.context.rename('two.ipynb')")
-    page.wait_cell(1, WAIT)
+    page.wait_cell(1)
     ended(page, session, 2)
     page.name = "two.ipynb"
     page.save()
@@ -141,7 +140,7 @@ def test_one_page_through_everything_that_can_happen_to_it(desk: Desk) -> None:
     desk.turn(page)
     second = page.value(ID)
     page.run(f"%session use {session}")
-    page.until("session => panel.context.model.getMetadata('plan_mode_nb').agents.main === session", WAIT, session)
+    page.until("session => panel.context.model.getMetadata('plan_mode_nb').agents.main === session", arg=session)
     page.save()
     page.save()
     assert desk.file("two.ipynb").agents == {"main": session}, "going back survives the next saves"
@@ -169,7 +168,7 @@ def test_two_windows_and_a_console_make_one_log(desk: Desk) -> None:
           other.requestExecute({ code, allow_stdin: true }); }""",
         "%load_ext plan_mode_nb\n%agent from the console",
     )
-    page.until("() => !!panel.context.model.getMetadata('plan_mode_nb')?.agents.main", WAIT)
+    page.until("() => !!panel.context.model.getMetadata('plan_mode_nb')?.agents.main")
     session = page.metadata()["plan_mode_nb"]["agents"]["main"]
     ended(page, session, 1)
     page.save()
@@ -185,7 +184,7 @@ def test_two_windows_and_a_console_make_one_log(desk: Desk) -> None:
     desk.turn(other)
     other.js("() => { panel.context.save(); }")
     other.page.get_by_role("button", name="Overwrite").click()  # the first window saved since this one was opened
-    other.until("() => !panel.context.model.dirty", WAIT)
+    other.until("() => !panel.context.model.dirty")
     assert desk.lines("windows.ipynb") == {session: other.value(LINES)}, "one log, no fork"
     other.close()
 
@@ -277,7 +276,7 @@ def _far_away(desk: Desk, page: NotebookPage, gateway: JupyterServer, picture: P
         journal.unlink()
     page.js("() => panel.sessionContext.changeKernel({ name: 'python3' }).then(() => undefined)")
     page.run_cell(0)
-    page.wait_cell(0, WAIT)
+    page.wait_cell(0)
     desk.turn(page, "%agent and now?")
     assert base64 in json.dumps(desk.model.requests[-1].body), "the model is shown the image again"
     desk.turn(page, "%%agent --as aide\nand you?")
