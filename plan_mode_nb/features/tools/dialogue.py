@@ -28,6 +28,7 @@ class Dialogue(asyncio.SubprocessProtocol):
 
     def __init__(self, launch: Launch) -> None:
         self._launch = launch
+        self._loop = asyncio.get_running_loop()
         self._transport: asyncio.SubprocessTransport | None = None
         self._line = bytearray()
         self._said: deque[tuple[dict[str, Any], int]] = deque()
@@ -58,7 +59,7 @@ class Dialogue(asyncio.SubprocessProtocol):
     @property
     def ended(self) -> bool:
         """Whether nothing more will be said, because it ended or was ended."""
-        return self._is_closed or bool(self._broken) or self._exited.is_set()
+        return self._is_closed or bool(self._broken) or self._exited.is_set() or self._loop.is_closed()
 
     @property
     def why(self) -> str:
@@ -99,7 +100,8 @@ class Dialogue(asyncio.SubprocessProtocol):
         if self._transport is not None:
             if not self._exited.is_set():
                 _kill(self._transport.get_pid())
-            self._transport.close()
+            with contextlib.suppress(RuntimeError):  # its loop has ended before it
+                self._transport.close()
         self._news.set()
         self._launch.close()
 
@@ -154,7 +156,9 @@ class Dialogue(asyncio.SubprocessProtocol):
 
 
 def _kill(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+    """End the process group of a child. One whose end was seen elsewhere is left alone: its number may be another's by now."""
+    with contextlib.suppress(ChildProcessError, ProcessLookupError, PermissionError):
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         os.killpg(pid, signal.SIGKILL)
 
 

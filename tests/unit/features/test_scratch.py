@@ -506,3 +506,23 @@ def test_under_landlock_it_is_called_partial_and_leaves_no_folder(tmp_path: Path
     assert ran.texts[0].endswith("[ran in a new scratch process; sandbox mode read-only, no network, partial enforcement]")
     assert not (tmp_path / "ws" / "made").exists()
     assert list(tmp_path.glob("sandbox-*")) == []
+
+
+def test_a_process_whose_loop_has_ended_is_let_go_and_another_is_started(tmp_path: Path) -> None:
+    """The agent's thread may have to be replaced, in the middle of a turn too."""
+    made = ready(tmp_path / "ws")
+
+    async def run(turn: int) -> str:
+        arguments = json.dumps({"code": "x = globals().get('x', 0) + 1\nx", "where": "scratch"})
+        outcome = await made.bench.seams.tools.run(ToolCall("python", arguments, f"call-{turn}", turn, 1, made.bench.agent))
+        return str(outcome.result.content[0]["text"])
+
+    texts = [asyncio.run(run(turn)) for turn in (1, 1, 2)]
+    assert [text.partition("\n")[0] for text in texts] == ["1", "1", "1"]
+
+    async def close() -> bool:
+        for undo in reversed(made.bench.undos):
+            undo()
+        return await gone_from(tmp_path / "ws")
+
+    assert asyncio.run(close())
