@@ -73,5 +73,5 @@ def asked_card(asked: Asked, call: Call | None, *, ended: bool) -> Bundle:
 def asked_approval_card(asked: Asked, *, ended: bool) -> Bundle:
     """What would run stands in the call's card just above, unless the call is a child's; here is why it asked."""
     said = facts.approval_outcome(asked.answered)
-    reason = "\n\n".join(filter(None, (str(asked.data.get("reason") or ""), asked.given)))
-    return approval_card(str(asked.data.get("toolName", "")), reason, "interrupted" if ended and said == "waiting" else said, asked.of)
+    tool, reason = str(asked.data.get("toolName", "")), str(asked.data.get("reason") or "")
+    return approval_card(tool, reason, "interrupted" if ended and said == "waiting" else said, asked.of, asked.given)

@@ -72,11 +72,12 @@ def question_card(
     """Questions as in ``question/asked`` with the answers of ``question/answered`` (matched by id) marked in them. ``of``: who asks, in
     words, where it is not the agent itself."""
     given = {answer.get("id"): answer for answer in answers or ()}
-    said = f"Question{f' of {of}' if of else ''}: {'nobody was there to answer' if outcome == 'unavailable' else _waiting(outcome)}"
+    how = "nobody was there to answer" if outcome == "unavailable" else _waiting(outcome)
+    said, marked_as = (f"Question{f' of {who}' if who else ''}: {how}" for who in (of, inert_markdown(of)))
     parts = [_question(question, given.get(question.get("id"), {})) for question in questions]
     return {
         "text/plain": "\n\n".join([said, *(part["text/plain"] for part in parts)]),
-        "text/markdown": "\n\n".join([f"**{said}**", *(part["text/markdown"] for part in parts)]),
+        "text/markdown": "\n\n".join([f"**{marked_as}**", *(part["text/markdown"] for part in parts)]),
         "text/html": card("question", _state(said, outcome) + "".join(part["text/html"] for part in parts)),
     }
 
@@ -101,13 +102,14 @@ def _option(option: Mapping[str, Any]) -> str:
     return visible_line(f"{option.get('label', '')}: {description}" if description else str(option.get("label", "")))
 
 
-def approval_card(tool: str, reason: str, outcome: ApprovalState, of: str = "") -> Bundle:
-    """A question before a tool ran. ``reason``: why it asked, as prose. ``of``: who asked, in words, where it is not the agent itself."""
-    asks = f"Approval of {visible_line(tool)}{f' for {of}' if of else ''}"
-    said = f"{asks}: {'nobody was there to answer' if outcome == 'unavailable' else _waiting(outcome)}"
-    plain = "\n\n".join(filter(None, [said, visible(reason)]))
-    marked = "\n\n".join(filter(None, [f"**{said}**", inert_markdown(reason)]))
-    html = _state(said, outcome) + (paragraph(reason, cls="pmnb-asked") if reason else "")
+def approval_card(tool: str, reason: str, outcome: ApprovalState, of: str = "", given: str = "") -> Bundle:
+    """A question before a tool ran. ``reason``: why it asked, as prose. ``of``: who asked, in words, where it is not the agent itself;
+    ``given``: what would run, where no card of the call shows it."""
+    asks, how = f"Approval of {visible_line(tool)}", "nobody was there to answer" if outcome == "unavailable" else _waiting(outcome)
+    said, marked_as = (f"{asks}{f' for {who}' if who else ''}: {how}" for who in (of, inert_markdown(of)))
+    plain = "\n\n".join(filter(None, [said, visible(reason), visible(given)]))
+    marked = "\n\n".join(filter(None, [f"**{marked_as}**", inert_markdown(reason), given and fenced(visible(given))]))
+    html = _state(said, outcome) + (paragraph(reason, cls="pmnb-asked") if reason else "") + (verbatim(given) if given else "")
     return {"text/plain": plain, "text/markdown": marked, "text/html": card("approval", html)}
 
 

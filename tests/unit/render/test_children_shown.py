@@ -108,6 +108,7 @@ def test_an_approval_says_for_which_child_and_shows_what_it_was_given() -> None:
         shown.append([dict(slot.bundle) for slot in made.slots])
     assert shown[0] == shown[1]
     assert "allowed\n\nit writes\n\nlen(rows)" in str(shown[0][2]["text/plain"])
+    assert "<pre" in str(shown[0][2]["text/html"])
 
 
 def test_a_question_of_a_child_stands_apart_from_its_parents_call() -> None:
@@ -137,6 +138,22 @@ def test_what_hides_in_a_childs_name_or_words_is_visible() -> None:
     texts = "".join(str(value) for slot in made.slots for value in slot.bundle.values())
     assert "\x1b" not in texts
     assert "\u202e" not in texts
+
+
+def test_a_childs_name_is_inert_in_every_form() -> None:
+    """It is the model's: no tag and no image of it does anything, in HTML as in markdown."""
+    made = view()
+    asked = {"requestId": "q", "questions": [{"id": "x", "question": "Which?"}]}
+    feed(
+        made,
+        [draft("approval/asked", {"id": "a", "toolName": "python", "reason": "r"}), draft("question/asked", asked)],
+        who="<img src=x> ![a](http://b/c)",
+    )
+    for slot in made.slots:
+        assert "<img" not in str(slot.bundle.get("text/html", ""))
+        written = str(slot.bundle.get("text/markdown", ""))
+        assert "<img" not in written
+        assert "![a](" not in written
 
 
 def test_a_grandchilds_lines_carry_its_name_and_do_not_count_as_the_childs() -> None:
