@@ -99,3 +99,4 @@ def test_a_review_that_nobody_can_answer_ends_at_once_and_is_not_approved(run: R
         types = [decode(line).type for line in session.lines]
         assert "question/answered" in types
         assert types[-1] == "turn/end"
+        assert "stored in    what this run saves" in written.cells[2].outputs[0]["text"]

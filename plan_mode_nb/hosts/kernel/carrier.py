@@ -125,6 +125,11 @@ class Carrier:
         return self.notebook is None or _place(page.path) == _place(self.notebook)
 
     @property
+    def runs_once(self) -> bool:
+        """Whether a client runs the notebook by itself, with nobody to ask; it is sent everything and answers nothing."""
+        return self._one_way
+
+    @property
     def stripped(self) -> Collection[str]:
         """Ids of sessions that a page refused because they were stripped."""
         return self._outbox.stripped

@@ -14,6 +14,7 @@ from plan_mode_nb.log.session import Session, Sink
 from plan_mode_nb.loop.agent import LoopAgent
 
 if TYPE_CHECKING:
+    from plan_mode_nb.hosts.kernel.carrier import Carrier
     from plan_mode_nb.hosts.kernel.display import TurnDisplay
     from plan_mode_nb.hosts.kernel.host import KernelHost
 
@@ -74,9 +75,8 @@ class CellFrontEnd:
             self._journals.moved(Path(path.as_posix().removesuffix(before) + now))
 
     def kept_in(self, session: Session) -> str:
-        """The notebook of the page that writes, and the journal."""
-        page = self._host.carrier.page if self._host.carrier is not None else None
-        where = [f"the metadata of {page.path}" if page is not None else "no notebook yet (no page with the lab extension has said hello)"]
+        """Whatever takes the log into the notebook, and the journal."""
+        where = [_in_notebook(self._host.carrier) if len(session) else "nothing yet: what is said first is kept"]
         path = getattr(session.sink, "path", None)
         if path is not None:
             where.append(f"the journal {path}")
@@ -85,3 +85,13 @@ class CellFrontEnd:
     def close(self) -> None:
         """Let the journals' files go."""
         self._journals.close()
+
+
+def _in_notebook(carrier: Carrier | None) -> str:
+    """What keeps the log of a turn in the notebook, in words: a page of ours, the client that runs the notebook, or the outputs."""
+    page = carrier.page if carrier is not None else None
+    if page is not None:
+        return f"the metadata of {page.path}"
+    if carrier is not None and carrier.runs_once:
+        return "what this run saves (the metadata with plan-mode-nb run, the outputs of the cells with any other client)"
+    return "the outputs of the cells that had turns (no page with the lab extension; plan-mode-nb collect moves it into the metadata)"

@@ -35,7 +35,8 @@ def notebook_path(shell: Any) -> Path | None:
 
 def from_disk(path: Path | None, journal_folder: Path, kernel_id: str) -> Document:
     """What the notebook file holds, in its metadata and in outputs, with the journals that belong to it: this kernel's (a restart keeps its
-    id), and those that name this path and a session of the file. Any other is left for ``doctor`` to offer."""
+    id), and those that name this path and a session of the file, also where the kernel that writes one still runs somewhere: it belongs to
+    a server that is gone. Any other is left for ``doctor`` to offer."""
     from plan_mode_nb.store.belonging import journals_for
     from plan_mode_nb.store.merging import without_bare
     from plan_mode_nb.store.notebook import read_notebook
@@ -52,7 +53,7 @@ def from_disk(path: Path | None, journal_folder: Path, kernel_id: str) -> Docume
     journals = [
         one_session(each.session, agent=named.get(each.header.id, each.answers_to), chosen=each.chosen, attachments=each.attachments)
         for each in found
-        if not each.is_live
+        if not each.is_live or each.kernel != kernel_id
     ]
     merged = without_bare(merge_documents(stored, *journals), stored)
     return replace(merged, problems=(*merged.problems, *problems))
