@@ -99,7 +99,7 @@ class Dialogue(asyncio.SubprocessProtocol):
         self._is_closed = True
         if self._transport is not None:
             if not self._exited.is_set():
-                _kill(self._transport.get_pid())
+                _kill(self._transport)
             with contextlib.suppress(RuntimeError):  # its loop has ended before it
                 self._transport.close()
         self._news.set()
@@ -155,11 +155,16 @@ class Dialogue(asyncio.SubprocessProtocol):
         self.close()
 
 
-def _kill(pid: int) -> None:
+def _kill(transport: asyncio.SubprocessTransport) -> None:
     """End the process group of a child. One whose end was seen elsewhere is left alone: its number may be another's by now."""
+    pid = transport.get_pid()
     with contextlib.suppress(ChildProcessError, ProcessLookupError, PermissionError):
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        os.killpg(pid, signal.SIGKILL)
+        if hasattr(os, "waitid"):
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if hasattr(os, "killpg"):
+            os.killpg(pid, signal.SIGKILL)
+        else:
+            transport.kill()
 
 
 def _signal_name(number: int) -> str:
