@@ -81,12 +81,12 @@ class LoopbackServer:
         """Put more steps at the end."""
         self._steps.extend(steps)
 
-    def wait_for_requests(self, count: int, timeout: float = 5.0) -> bool:
+    def wait_for_requests(self, count: int, timeout: float = 60.0) -> bool:
         """Whether that many requests came within ``timeout`` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self.requests) >= count, timeout)
 
-    def wait_for_disconnects(self, count: int, timeout: float = 5.0) -> bool:
+    def wait_for_disconnects(self, count: int, timeout: float = 60.0) -> bool:
         """Whether that many clients went away in the middle of an answer within ``timeout`` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: self.disconnects >= count, timeout)

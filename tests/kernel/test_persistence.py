@@ -67,7 +67,7 @@ def test_killed_right_after_an_approval_leaves_at_the_next_step() -> None:
         cell = agent.kernel.send("%plan work")
         agent.answer("Approve")
         agent.kernel.until_shown(cell, "approved", 20)
-        assert agent.server.wait_for_requests(2, 20)
+        assert agent.server.wait_for_requests(2, 60)
         agent.kernel.kill()
         agent.kernel.must("%load_ext plan_mode_nb")
         assert agent.run("%agent go on").shown[-1] == "Left."

@@ -194,7 +194,7 @@ def test_ctrl_c_ends_the_turn_closes_the_log_and_approves_nothing(agent: AgentTe
     terminal.run("%sandbox " + ("workspace-write" if seen == APPROVAL else "danger-full-access"))
     if seen is None:
         terminal.child.sendline("%plan work")
-        assert agent.server.wait_for_requests(1, 15)
+        assert agent.server.wait_for_requests(1, 60)
     else:
         terminal.start("%plan work", seen)
     wrote, seconds = terminal.interrupt()

@@ -136,7 +136,7 @@ def test_a_stopped_approval_is_logged_as_cancelled() -> None:
         bench, approvals = in_a_turn(), Approvals(lambda: "a")
         approvals.provide(Provider(provide))
         deciding = asyncio.ensure_future(approvals.decide(bench.agent, "python", "x", reason="r"))
-        await asyncio.wait_for(shown.wait(), 10)
+        await asyncio.wait_for(shown.wait(), 60)
         deciding.cancel()
         with pytest.raises(asyncio.CancelledError):
             await deciding

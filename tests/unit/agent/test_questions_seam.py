@@ -120,7 +120,7 @@ def test_when_the_asking_is_cancelled_the_card_is_closed_and_the_answer_is_logge
         bench = Workbench()
         undo = bench.seams.questions.provide(Provider(provide))
         asking = asyncio.ensure_future(bench.seams.questions.ask(bench.agent, (ASK,)))
-        await asyncio.wait_for(shown.wait(), 10)
+        await asyncio.wait_for(shown.wait(), 60)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -145,7 +145,7 @@ def test_a_question_cancelled_while_it_waits_in_the_queue_was_never_asked() -> N
         bench = Workbench()
         bench.seams.questions.provide(Provider(provide))
         first = asyncio.ensure_future(commit(bench, bench.seams.questions.ask(bench.agent, (ASK,))))
-        await asyncio.wait_for(shown.wait(), 10)
+        await asyncio.wait_for(shown.wait(), 60)
         second = asyncio.ensure_future(bench.seams.questions.ask(bench.agent, (ASK,)))
         await asyncio.sleep(0)
         second.cancel()
@@ -173,7 +173,7 @@ def test_a_withdrawn_question_ends_with_the_withdrawals_reply_even_if_an_answer_
         bench = Workbench()
         bench.seams.questions.provide(Provider(provide))
         asking = asyncio.ensure_future(commit(bench, bench.seams.questions.ask(bench.agent, (ASK,), withdrawn=withdrawn)))
-        await asyncio.wait_for(shown.wait(), 10)
+        await asyncio.wait_for(shown.wait(), 60)
         if also_answered:
             answer.set_result(answered("A"))
         withdrawn.set_result(Reply("cancelled", reason="left"))

@@ -251,7 +251,7 @@ def test_stopped_while_the_person_is_asked_nothing_runs_and_the_result_says_so()
             ],
         )
         turn = asyncio.ensure_future(bench.ask("go"))
-        await asyncio.wait_for(shown.wait(), 10)
+        await asyncio.wait_for(shown.wait(), 60)
         bench.agent.cancel({"kind": "user"})
         with pytest.raises(asyncio.CancelledError):
             await turn

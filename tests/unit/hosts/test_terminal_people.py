@@ -116,7 +116,7 @@ def review(*lines: str, plans: tuple[str, ...] = (PLAN,)) -> tuple[Reply, Person
     """Review the last of the plans; the lines that are typed must be enough."""
     with sitting(*lines) as person:
         request = a_question_request(review_question(plans[-1]))
-        reply = asyncio.run(asyncio.wait_for(person.people.ask(request), 10))
+        reply = asyncio.run(asyncio.wait_for(person.people.ask(request), 60))
         assert person.lines == []
         return reply, person
 
@@ -161,7 +161,7 @@ def test_keys_pressed_before_a_review_is_shown_decide_nothing() -> None:
     """They are thrown away when the prompt begins."""
     with sitting("d") as person:
         person.type("a\na\n")
-        reply = asyncio.run(asyncio.wait_for(person.people.ask(a_question_request(review_question(PLAN))), 10))
+        reply = asyncio.run(asyncio.wait_for(person.people.ask(a_question_request(review_question(PLAN))), 60))
     assert reply == Reply("dismissed")
 
 
@@ -179,9 +179,9 @@ def test_a_prompt_is_taken_back_before_it_begins_and_while_it_waits() -> None:
 
     async def cancelled(person: Person) -> None:
         asking = asyncio.ensure_future(person.people.ask(a_question_request(review_question(PLAN))))
-        await asyncio.to_thread(person.waiting.wait, 10)
+        await asyncio.to_thread(person.waiting.wait, 60)
         asking.cancel()
-        done, _ = await asyncio.wait({asking}, timeout=5)
+        done, _ = await asyncio.wait({asking}, timeout=60)
         assert asking in done
         assert asking.cancelled()
 
@@ -205,7 +205,7 @@ def test_numbers_pick_and_words_are_the_persons_own(lines: tuple[str, ...], mult
     """A number that is not offered is asked again; the label typed out is words, for who asked reads labels only from picks."""
     question = Question("q", "Which?", (Option("A", "first"), Option("B")), multi_select=multiple)
     with sitting(*lines) as person:
-        reply = asyncio.run(asyncio.wait_for(person.people.ask(a_question_request(question)), 10))
+        reply = asyncio.run(asyncio.wait_for(person.people.ask(a_question_request(question)), 60))
     assert reply == Reply("answered", (answer or Answer("q", (), "1, x"),))
 
 
@@ -214,7 +214,7 @@ def test_several_questions_are_one_reply_and_ctrl_d_dismisses_all() -> None:
     two = (a_question("a", "A?", ("x", "y")), a_question("b", "B?", ("x", "y")))
     for lines, reply in (("1", "2"), Reply("answered", (Answer("a", ("x",)), Answer("b", ("y",))))), (("1", CTRL_D), Reply("dismissed")):
         with sitting(*lines) as person:
-            assert asyncio.run(asyncio.wait_for(person.people.ask(a_question_request(*two)), 10)) == reply
+            assert asyncio.run(asyncio.wait_for(person.people.ask(a_question_request(*two)), 60)) == reply
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_only_the_allowing_key_lets_a_call_run(lines: tuple[str, ...], outcome: 
     """Anything else is asked again, and Ctrl-D rejects."""
     request = ApprovalRequest("1", Workbench().agent, "python", "rm()\n\u202e#", "it cannot be confined", None)
     with sitting(*lines) as person:
-        decided = asyncio.run(asyncio.wait_for(person.people.decide(request), 10))
+        decided = asyncio.run(asyncio.wait_for(person.people.decide(request), 60))
     assert decided == Decided(outcome)  # type: ignore[arg-type]
     assert "│ rm()\n│ ⟦U+202E⟧#\n" in person.wrote
 

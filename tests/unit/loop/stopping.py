@@ -32,7 +32,7 @@ class Reached:
 async def stop_at(bench: Workbench, reached: Reached, *, cause: dict[str, Any] | None = None) -> None:
     """Run a turn, stop it at the place, and see it end as cancelled."""
     turn = asyncio.ensure_future(bench.ask("go"))
-    await asyncio.wait_for(reached.event.wait(), 10)
+    await asyncio.wait_for(reached.event.wait(), 60)
     assert bench.agent.cancel({"kind": "user"} if cause is None else cause)
     with pytest.raises(asyncio.CancelledError):
         await turn

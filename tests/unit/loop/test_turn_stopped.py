@@ -175,7 +175,7 @@ def test_cancelling_the_task_from_outside_is_a_stop_by_the_user() -> None:
             raise AssertionError
 
         turn = asyncio.ensure_future(host())
-        await asyncio.wait_for(reached.event.wait(), 10)
+        await asyncio.wait_for(reached.event.wait(), 60)
         turn.cancel()
         assert (await turn).reason == {"kind": "completed"}
         assert bench.session.fold(TURNS).closed[0].end == USER
@@ -190,7 +190,7 @@ def test_a_stopped_turn_takes_what_waits_out_of_the_inbox_as_canceled() -> None:
         reached = Reached()
         bench = Workbench([hold(reached.stay)])
         turn = asyncio.ensure_future(bench.ask("go"))
-        await asyncio.wait_for(reached.event.wait(), 10)
+        await asyncio.wait_for(reached.event.wait(), 60)
         bench.steer("also")
         bench.agent.cancel({"kind": "user"})
         with pytest.raises(asyncio.CancelledError):
@@ -239,7 +239,7 @@ def test_disposing_stops_the_turn_as_disposed_and_no_other_starts() -> None:
         reached = Reached()
         bench = Workbench([hold(reached.stay)])
         turn = asyncio.ensure_future(bench.ask("go"))
-        await asyncio.wait_for(reached.event.wait(), 10)
+        await asyncio.wait_for(reached.event.wait(), 60)
         bench.agent.dispose()
         with pytest.raises(asyncio.CancelledError):
             await turn

@@ -75,7 +75,7 @@ def test_closing_it_ends_stalled_answers() -> None:
         asking = asyncio.create_task(chunks_of(model))
         assert await asyncio.to_thread(server.wait_for_requests, 1)
         await asyncio.to_thread(server.close)
-        _, error = await asyncio.wait_for(asking, 10)
+        _, error = await asyncio.wait_for(asking, 60)
         assert error is not None
         assert error.code == "TRANSPORT"
         await model.aclose()

@@ -151,7 +151,7 @@ def test_a_stopped_answer_delivers_its_prefix_and_fails_as_aborted() -> None:
         assert error is not None
         assert error.code == "ABORTED"
 
-    asyncio.run(asyncio.wait_for(body(), 10))
+    asyncio.run(asyncio.wait_for(body(), 60))
 
 
 def test_a_retried_request_fails_first_and_is_then_answered() -> None:

@@ -101,7 +101,7 @@ def test_a_stream_can_be_held_and_cancelled_without_any_clock() -> None:
             await task
         assert blocks_of((await chunks_of(model))[0]) == [{"type": "text", "text": "next"}]
 
-    asyncio.run(asyncio.wait_for(body(), 5))
+    asyncio.run(asyncio.wait_for(body(), 60))
 
 
 def test_every_chunk_can_be_awaited_first() -> None:

@@ -55,7 +55,7 @@ def test_a_step_that_is_rejected_or_cancelled_applies_nothing() -> None:
             assert (modes(bench), PlanMode.get(bench.agent)) == (before, PlanState(False, True))
         mood.update(do="hang", at=asyncio.Event())
         turn = asyncio.ensure_future(bench.ask("go"))
-        await asyncio.wait_for(mood["at"].wait(), 10)
+        await asyncio.wait_for(mood["at"].wait(), 60)
         bench.agent.cancel({"kind": "user"})
         with pytest.raises(asyncio.CancelledError):
             await turn
@@ -86,7 +86,7 @@ def test_a_stop_that_a_listener_catches_applies_nothing_either() -> None:
         bench.model.add(toggling(True, then=say("a"))(bench))
         await bench.ask("go")
         turn = asyncio.ensure_future(bench.ask("go"))
-        await asyncio.wait_for(reached.wait(), 10)
+        await asyncio.wait_for(reached.wait(), 60)
         bench.agent.cancel({"kind": "user"})
         with pytest.raises(asyncio.CancelledError):
             await turn
@@ -176,7 +176,7 @@ def test_a_turn_that_breaks_between_switch_and_notice_tells_it_exactly_once(how:
 
             bench.model.add(hold(stay))
             turn = asyncio.ensure_future(bench.ask("go"))
-            await asyncio.wait_for(reached.wait(), 10)
+            await asyncio.wait_for(reached.wait(), 60)
             bench.agent.cancel({"kind": "user"})
             with pytest.raises(asyncio.CancelledError):
                 await turn

@@ -189,7 +189,7 @@ def test_selecting_plan_mode_after_an_approval_cancels_the_exit_with_one_correct
         reviewed(bench, approve())
         turn = asyncio.ensure_future(bench.ask("go"))
         if stopped:
-            await asyncio.wait_for(reached.wait(), 10)
+            await asyncio.wait_for(reached.wait(), 60)
             bench.agent.cancel({"kind": "user"})
             with pytest.raises(asyncio.CancelledError):
                 await turn
@@ -223,7 +223,7 @@ def test_selecting_plan_mode_between_turns_after_an_approval_stays_with_one_corr
         bench = planning([exits(), call("wait", {})], say("ok"), install=[lambda seams: seams.tools.register(tool)])
         reviewed(bench, approve())
         turn = asyncio.ensure_future(bench.ask("go"))
-        await asyncio.wait_for(reached.wait(), 10)
+        await asyncio.wait_for(reached.wait(), 60)
         bench.agent.cancel({"kind": "user"})
         with pytest.raises(asyncio.CancelledError):
             await turn
