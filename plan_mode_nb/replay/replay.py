@@ -190,7 +190,7 @@ class Replay:
 
     def follow(self, recorded: RecordedSession, session: Session, stop: Stop, expected: Collection[int] = ()) -> Course:
         """A course along a recorded session. ``stop``: how its turn is stopped; ``expected``: where the parts begin that cells will do."""
-        cwd = recorded.stored.header.cwd
+        cwd, is_child = recorded.stored.header.cwd, recorded.stored.header.origin is not UNSET
         course = self._courses[id(session)] = Course(
             recorded.events,
             session,
@@ -198,7 +198,8 @@ class Replay:
             expected=expected,
             accepts_drift=self.rules.accepts_drift,
             feeds=self.rules.feeds,
-            plays=self.rules.plays,
+            # A child's log grants nothing: it acts under the limits of its root.
+            plays=(lambda type: True) if is_child else self.rules.plays,
             stop=stop,
         )
         return course

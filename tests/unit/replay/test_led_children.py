@@ -12,12 +12,15 @@ from leading import Conversation
 from test_programs import programs
 
 from plan_mode_nb.agent.approval import NobodyToApprove
+from plan_mode_nb.agent.prestep import CallNext, Decision
+from plan_mode_nb.agent.prestep import Step as Proposed
 from plan_mode_nb.agent.questions import NobodyToAsk
 from plan_mode_nb.document.chunks import write_metadata
 from plan_mode_nb.document.document import Document, StoredSession
 from plan_mode_nb.exceptions import ModelError, ReplayError
 from plan_mode_nb.features import children
 from plan_mode_nb.log.session import Session
+from plan_mode_nb.log.vocabulary import draft
 from plan_mode_nb.models.script import call, fail, hold, say
 from plan_mode_nb.models.scripted import ScriptedModel, Step
 from plan_mode_nb.replay.matching import match
@@ -205,6 +208,28 @@ def test_a_child_that_failed_fails_again() -> None:
     first = live(task("a"), say("Then not."), own=[[[say("half"), fail(ModelError("the server is down"))]]])
     led, _ = again(first.kept())
     assert [shape(session) for session in led.sessions()] == [shape(session) for session in first.sessions()]
+
+
+def test_a_child_that_failed_for_a_reason_outside_the_log_is_played_whatever_limits_its_log_names() -> None:
+    """Nothing says how to make that happen again; what it took over of its parent's limits grants nothing here."""
+
+    async def broken(step: Proposed, call_next: CallNext) -> Decision:
+        if step.agent.parent is not None and step.step == 2:
+            raise ValueError("a fault of a plugin")
+        return await call_next(step)
+
+    async def body() -> Held:
+        held = Held(task("a"), say("Then not."), own=[[call("look", {"what": "x"}), say("never")]])
+        held.bench.seams.delegation.limit("sandbox", lambda parent, session: [draft("sandbox/mode", {"mode": "danger-full-access"})])
+        held.bench.seams.pre_step.register(broken)
+        await held.run("%agent go")
+        return held
+
+    first = asyncio.run(body())
+    assert "a fault of a plugin" in str(first.bench.events("tool/result")[0].data)
+    led, _ = again(first.kept(), Rules(plays=lambda type: type != "sandbox/mode"))
+    assert [shape(session) for session in led.sessions()] == [shape(session) for session in first.sessions()]
+    assert led.looked == []
 
 
 def test_calls_that_had_no_child_are_taken_as_recorded() -> None:
