@@ -324,13 +324,18 @@ class TestAddress(ServerContract):
         return McpConnection(Server("shop", Address(self.address)))
 
 
-def test_a_real_server_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """List, picture, an environment without secrets, its end in the middle of a call, its restart; and why another did not start."""
+def test_a_real_server_in_a_turn(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """List, picture, an environment without secrets, its end in the middle of a call, its restart; and why another did not start.
+
+    Nothing that a server prints among its messages, or that the client's libraries make of it, gets out: a cell's output is the turn's.
+    """
     monkeypatch.setenv("TOKEN_OF_MINE", "not for servers")
     made = Bench([call(f"mcp__shop__{each}", {}) for each in ("stock", "picture", "environment", "close", "stock")], say("one"),
                  call("mcp__shop__add", {"a": 20, "b": 22}), say("two"), shop=ScriptedServer())  # fmt: skip
     made.servers.connect = connect
-    made.servers.wanted = (over_streams(), Server("bad", Program(sys.executable, (str(SHOP), "fail", "the till is empty"))))
+    noisy = f"import runpy; print('starting', flush=True); runpy.run_path({str(SHOP)!r}, run_name='__main__')"
+    shop = Server("shop", Program(sys.executable, ("-c", noisy)))
+    made.servers.wanted = (shop, Server("bad", Program(sys.executable, (str(SHOP), "fail", "the till is empty"))))
 
     async def body() -> None:
         await made.bench.ask("go")
@@ -346,6 +351,7 @@ def test_a_real_server_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert texts[-1] == "42"
     assert made.told == ["The MCP server bad did not start: the till is empty. Its tools are not there."]
     assert json.dumps(made.bench.seams.tools.schemas())
+    assert capfd.readouterr() == ("", "")
 
 
 def test_what_cannot_be_started_or_reached_says_why() -> None:
@@ -363,22 +369,3 @@ def test_what_cannot_be_started_or_reached_says_why() -> None:
             await silent.open(1)
 
     asyncio.run(body())
-
-
-def test_nothing_that_a_server_or_the_client_says_besides_gets_into_the_output() -> None:
-    """Not what a server prints among its messages, nor what the client's libraries make of it: a cell's output is the turn's."""
-    noisy = f"import runpy; print('starting', flush=True); runpy.run_path({str(SHOP)!r}, run_name='__main__')"
-    program = (
-        "import asyncio, sys\n"
-        "from plan_mode_nb.agent.mcp import Program, Server\n"
-        "from plan_mode_nb.models.mcp import connect\n"
-        "async def body():\n"
-        f"    connection = connect(Server('shop', Program(sys.executable, ('-c', {noisy!r}))))\n"
-        "    await connection.open(60)\n"
-        "    print((await connection.call('add', {'a': 1, 'b': 2})).parts[0].text)\n"
-        "    await connection.call('add', {'a': 'x'})\n"
-        "    await connection.close()\n"
-        "asyncio.run(body())\n"
-    )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
-    assert (ran.stdout, ran.stderr) == ("3\n", "")
