@@ -28,10 +28,10 @@ _HASH: Final = 12
 
 
 def public_name(server: str, tool: str) -> str:
-    """``mcp__server__tool``. Where a provider would refuse that, a shorter or plainer one, which a hash keeps apart from others'."""
+    """``mcp__server__tool``. Where a provider would refuse that, or it could be read in two ways, one that a hash keeps apart."""
     name = f"{PREFIX}{server}__{tool}"
     plain = _ODD.sub("_", name)
-    if plain == name and len(name) <= MOST_NAME:
+    if plain == name and len(name) <= MOST_NAME and "__" not in f"{server}_" and not tool.startswith("_"):
         return name
     mark = hashlib.sha256(f"{server}\0{tool}".encode()).hexdigest()[:_HASH]
     return f"{plain[: MOST_NAME - _HASH - 1]}_{mark}"
