@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from plan_mode_nb.document.outputs import read_outputs
 from plan_mode_nb.document.reconcile import merge_documents
 from plan_mode_nb.log.codec import decode_all
 from plan_mode_nb.models.script import call, say, usage
+from plan_mode_nb.store.belonging import journals_for
 from plan_mode_nb.store.journal import journals
 from plan_mode_nb.testing.faults import Slow
 
@@ -141,21 +141,13 @@ def test_a_kernel_killed_while_a_child_works_loses_nothing_and_both_logs_close()
         assert "Seen." in json.dumps([event.data for event in events])
         assert f"child        {child}  “Talk.” (spawned): open" in agent.kernel.must("%session")
         assert [each.path.read_bytes() for each in journals(agent.folder / "runtime" / "plan_mode_nb")[0]] == before
+        # A kernel of another name would find it too: its journal lies beside that of its parent, which the notebook names.
+        folder, main = agent.folder / "runtime" / "plan_mode_nb", agent.fold()["session"]
+        found = journals_for(folder, notebook=str(agent.notebook), kernels=[], sessions=[main])
+        assert {each.header.id for each in found} == {main, child}
         assert agent.run("%agent go on").shown[-1] == "Done."
         ((_, events),) = children(agent)
         assert [event.type for event in events][-2:] == ["step/end", "turn/end"]
         assert events[-1].data["reason"] == {"kind": "interrupted"}
         assert [turn["end"]["kind"] for turn in agent.fold()["turns"]] == ["interrupted", "completed"]
         assert f"child        {child}  “Talk.” (spawned): interrupted, 2 steps" in agent.kernel.must("%session")
-
-
-def test_another_kernel_finds_a_child_that_no_file_names_yet(tmp_path: Path) -> None:
-    """Its journal lies beside its parent's, which the notebook names."""
-    with AgentKernel(sys.executable, [spawn("Say three."), [say("Three."), usage(1, 1)], DONE]) as agent:
-        agent.run("%agent go")
-        ((child, _),) = children(agent)
-        main = agent.fold()["session"]
-        from plan_mode_nb.store.belonging import journals_for
-
-        found = journals_for(agent.folder / "runtime" / "plan_mode_nb", notebook=str(agent.notebook), kernels=[], sessions=[main])
-        assert {each.header.id for each in found} == {main, child}
