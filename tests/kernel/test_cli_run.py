@@ -17,6 +17,7 @@ import nbformat
 import pytest
 
 from plan_mode_nb.document.chunks import is_ours, read_metadata
+from plan_mode_nb.hosts.cli.main import main
 from plan_mode_nb.log.codec import decode
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.store.jsonl import save_jsonl
@@ -72,6 +73,13 @@ class Workspace:
             command, cwd=self.recording.parent, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
+    def refused(self, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, str]:
+        """As ``run``, where it comes to no kernel: in this process."""
+        with pytest.raises(SystemExit) as ended:
+            main(["run", str(self.notebook), *options])
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, *capsys.readouterr()
+
     def run(self, *options: str) -> tuple[int, str, str]:
         """Its exit status, stdout and stderr."""
         process = self.start(*options)
@@ -106,6 +114,7 @@ def kinds(events: Sequence[Event]) -> list[str]:
 
 
 def test_a_notebook_runs_in_place_and_its_log_lands_in_its_metadata(work: Workspace) -> None:
+    """A second run begins a session beside the first."""
     work.record(["Hello from the recording."])
     work.write("import os; os.getcwd(), os.environ['PLAN_MODE_NB_NOTEBOOK']", "%load_ext plan_mode_nb", "%agent hello", "1 + 1")
     status, out, err = work.run()
@@ -123,11 +132,6 @@ def test_a_notebook_runs_in_place_and_its_log_lands_in_its_metadata(work: Worksp
     assert f"4 cells ran. Session {read_metadata(work.saved.metadata).agents['main']}: 1 turn, {len(events)} events." in out
     assert work.left_journals() == [], "a journal goes once its events are in the file"
 
-
-def test_a_second_run_begins_a_session_beside_the_first(work: Workspace) -> None:
-    work.record(["Once."])
-    work.write("%load_ext plan_mode_nb", "%agent hello")
-    assert work.run()[0] == 0
     first = read_metadata(work.saved.metadata)
     assert work.run()[0] == 0
     second = read_metadata(work.saved.metadata)
@@ -223,32 +227,34 @@ def test_ctrl_c_lets_the_turn_close_its_log(work: Workspace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "options", "said"),
+    ("content", "said"),
     [
-        (None, [], "cannot be read"),
-        ("{", [], "is not a notebook"),
-        ('{"nbformat": 3, "metadata": {}, "worksheets": []}', [], "format 3"),
-        ('{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "cod"}]}', [], "is not a valid notebook"),
+        (None, "cannot be read"),
+        ("{", "is not a notebook"),
+        ('{"nbformat": 3, "metadata": {}, "worksheets": []}', "format 3"),
+        ('{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "cod"}]}', "is not a valid notebook"),
     ],
 )
-def test_what_is_no_notebook_is_refused_and_left_alone(work: Workspace, content: str | None, options: list[str], said: str) -> None:
+def test_what_is_no_notebook_is_refused_and_left_alone(
+    work: Workspace, capsys: pytest.CaptureFixture[str], content: str | None, said: str
+) -> None:
     if content is not None:
         work.notebook.write_text(content)
-    status, out, err = work.run(*options)
+    status, out, err = work.refused(capsys)
     assert (status, out) == (1, "")
     assert said in err
     assert err.count("\n") == 1
     assert not work.notebook.exists() if content is None else work.notebook.read_text() == content
 
 
-def test_a_kernel_that_is_not_there_is_named_with_those_that_are(work: Workspace) -> None:
+def test_a_kernel_that_is_not_there_is_named_with_those_that_are(work: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     work.write("print(1)")
-    status, _, err = work.run("--kernel", "cobol")
+    status, _, err = work.refused(capsys, "--kernel", "cobol")
     assert (status, err.count("\n")) == (1, 1)
     assert "there is no kernel 'cobol' here; choose one with --kernel: " in err
     assert "python3" in err
 
 
-def test_a_time_limit_that_is_none_is_a_usage_error(work: Workspace) -> None:
+def test_a_time_limit_that_is_none_is_a_usage_error(work: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     work.write("print(1)")
-    assert work.run("--timeout", "0")[0] == 2
+    assert work.refused(capsys, "--timeout", "0")[0] == 2
