@@ -176,7 +176,7 @@ def _result(birth: Birth, report: Report) -> ToolResult:
     meta = {CHILD: {"session": session.id, "steps": report.steps, "calls": report.calls}}
     words = cap_text(report.words)
     if not report.failure:
-        return text_result(words or "The child agent ended without a word.", value={"result": words}, meta=meta)
+        return text_result(words or "The child agent ended without a word.", meta=meta)
     said = f"{report.failure}\nWhat it had said until then:\n{words}" if words else report.failure
     failed = error_result(said, name="ChildFailed", code="CHILD_FAILED")
     return ToolResult(failed.content, is_error=True, error=failed.error, meta=meta)
