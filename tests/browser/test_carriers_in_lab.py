@@ -235,6 +235,52 @@ def test_a_second_notebook_on_one_kernel_is_refused_and_a_duplicate_goes_its_own
     page.page.context.close()
 
 
+def test_a_notebook_that_is_restored_moved_copied_and_saved_as_another_keeps_its_log(desk: Desk) -> None:
+    """A checkpoint is put back, the file is moved and copied in mid-turn, and Save As goes on in another file with another kernel."""
+    page = desk.open("kept.ipynb")
+    page.run_cell(0)
+    page.wait_cell(0)
+    desk.turn(page, "%plan one")
+    session = page.value(ID)
+    page.js("() => panel.context.save().then(() => panel.context.createCheckpoint())")
+    desk.turn(page)
+    page.save()
+    page.js("() => panel.context.restoreCheckpoint().then(() => panel.context.revert())")
+    assert len(held(page, session)) < page.value(f"len({LINES})"), "the checkpoint knows less"
+    page.save()
+    assert desk.lines("kept.ipynb") == {session: page.value(LINES)}, "and takes nothing away"
+
+    (desk.lab.root / "sub").mkdir()
+    desk.slow_turn(page)
+    contents = "const contents = window.jupyterapp.serviceManager.contents; return contents"
+    page.js(f"() => {{ {contents}.rename('kept.ipynb', 'sub/kept.ipynb').then(() => contents.copy('sub/kept.ipynb', 'sub')); }}")
+    page.wait_cell(1)
+    ended(page, session, 3)
+    page.until("() => panel.context.path === 'sub/kept.ipynb'")
+    page.name = "sub/kept.ipynb"
+    page.save()
+    lines = page.value(LINES)
+    assert desk.lines("sub/kept.ipynb") == {session: lines}
+    (copied,) = desk.lines("sub/kept-Copy1.ipynb").values()
+    assert copied == lines[: len(copied)]
+
+    page.js("() => { window.jupyterapp.commands.execute('docmanager:save-as'); }")
+    page.page.locator(".jp-Dialog input").fill("sub/another.ipynb")
+    page.page.locator(".jp-Dialog .jp-mod-accept").click()
+    page.until("() => window.panel?.context?.path === 'sub/another.ipynb'")
+    page.wait_ready()
+    page.name = "sub/another.ipynb"
+    page.run_cell(0)
+    page.wait_cell(0)
+    desk.turn(page)
+    page.save()
+    assert page.value(LINES)[: len(lines)] == lines
+    assert desk.lines("sub/another.ipynb") == {session: page.value(LINES)}
+    assert desk.lines("sub/kept.ipynb") == {session: lines}, "the first file is as it was"
+    assert page.ours() == []
+    page.close()
+
+
 def test_a_kernel_that_shares_no_disk_has_the_whole_conversation_from_the_page(
     browser: Browser, tmp_path: Path, model: LoopbackServer
 ) -> None:
