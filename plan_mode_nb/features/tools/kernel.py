@@ -114,7 +114,7 @@ def _handed(outcome: Outcome) -> Outcome:
 
 def _result(ran: ShellResult, results: Results, attachments: MutableMapping[str, bytes]) -> ToolResult:
     notes = [INTERRUPTED_LINE] if ran.status == "interrupted" else []
-    blocks = _blocks(ran.text, ran.images, notes, results, attachments)
+    blocks = _blocks(ran.text, _images(ran.images, attachments, "shown to the user only"), notes, results)
     match ran.status:
         case "ok":
             return ToolResult(blocks)
@@ -130,7 +130,7 @@ def _scratch_result(ran: ScratchRun, seconds: int, results: Results, attachments
         notes.insert(0, f"[ended after {seconds} s, before it had finished; send a larger timeout, or do less at once]")
     elif ran.ending == "interrupted" and ran.kept:
         notes.insert(0, INTERRUPTED_LINE)
-    blocks = _blocks(ran.text, ran.images, notes, results, attachments)
+    blocks = _blocks(ran.text, _images(ran.images, attachments, "left out"), notes, results)
     meta = FIGURES if len(blocks) > 1 else None
     match ran.ending:
         case "ok":
@@ -145,29 +145,27 @@ def _scratch_result(ran: ScratchRun, seconds: int, results: Results, attachments
             return ToolResult(blocks, is_error=True, error={"name": "PythonError", "code": "SCRATCH_DIED"}, meta=meta)
 
 
-def _blocks(
-    said: str, images: Sequence[ShellImage], notes: Sequence[str], results: Results, attachments: MutableMapping[str, bytes]
-) -> tuple[Block, ...]:
-    """The text, its last lines the notes, then the figures."""
-    shown, unseen = _images(images, attachments)
+def _blocks(said: str, images: tuple[list[Block], list[str]], notes: Sequence[str], results: Results) -> tuple[Block, ...]:
+    """The text, its last lines the notes, then the figures. ``images``: their blocks, and lines about others."""
+    shown, unseen = images
     text, lines = results.text(said), [*unseen, *notes]
     if lines:
         text = "\n".join([*([text.rstrip("\n")] if text else []), *lines])
     return (text_block(text or "(no output)"), *shown)
 
 
-def _images(shown: Sequence[ShellImage], attachments: MutableMapping[str, bytes]) -> tuple[list[Block], list[str]]:
-    """Blocks for the figures that a model can be shown, and a line for each that it cannot."""
+def _images(shown: Sequence[ShellImage], attachments: MutableMapping[str, bytes], other: str) -> tuple[list[Block], list[str]]:
+    """Blocks for the figures that a model can be shown, and a line for each that it cannot. ``other``: what becomes of those, in words."""
     blocks: list[Block] = []
     notes: list[str] = []
     for number, image in enumerate(shown, start=1):
         if len(blocks) == MAX_IMAGES:
-            notes.append(f"[{len(shown) - number + 1} more figures, shown to the user only: a result carries at most {MAX_IMAGES}]")
+            notes.append(f"[{len(shown) - number + 1} more figures, {other}: a result carries at most {MAX_IMAGES}]")
             break
         try:
             blocks.append(image_block(attachments, image.data, name=f"figure {number}"))
         except ImageError as error:
-            notes.append(f"[figure {number} ({image.media_type}), shown to the user only: {error}]")
+            notes.append(f"[figure {number} ({image.media_type}), {other}: {error}]")
     return blocks, notes
 
 

@@ -234,7 +234,7 @@ def test_what_comes_back_runs_nothing_here(tmp_path: Path) -> None:
     assert "it sent something that is no answer" in ran.texts[0]
     assert ran.codes[1] == "SCRATCH_DIED"
     assert ran.codes[3] == "SCRATCH_DIED"
-    assert "figure 1" in ran.texts[2]
+    assert "[figure 1 (image/png), left out: it is not a PNG, JPEG, GIF or WebP image]" in ran.texts[2]
     assert not trap.exists()
 
 
