@@ -49,6 +49,12 @@ def inside_id(call_id: str, number: int) -> str:
     return f"{call_id}:code:{number}"
 
 
+def inside_number(data: dict[str, Any]) -> int:
+    """Which of its call's own calls an event of one is about; 0 for an id that nothing here made."""
+    number = str(data.get("subCallId")).rpartition(":")[2]
+    return int(number) if number.isascii() and number.isdecimal() and len(number) < 10 else 0
+
+
 async def call_inside(seams: Seams, outer: ToolCall, number: int, name: str, arguments: Any) -> Ended:
     """Run a tool for a call that is running, under every limit that holds for the model's own calls. Secrets are taken out both ways.
 

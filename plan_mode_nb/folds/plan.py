@@ -178,8 +178,8 @@ class ApprovedFold:
                     state.plans[data["callId"]] = plan["detail"]
             case "tool/result" if is_approval(event, state.plans):
                 state.approved = state.plans[data["message"]["source"]["callId"]]
-            case "tool/code-dispatch" if data["name"] == EXIT_PLAN_MODE and data["isError"] is False:
-                state.approved = _plan_in(data["arguments"])
+            case "tool/code-dispatch" if data["name"] == EXIT_PLAN_MODE and data.get("isError") is False:
+                state.approved = _plan_in(data.get("arguments"))
             case "step/end":
                 state.plans.clear()
         return state

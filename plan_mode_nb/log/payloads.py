@@ -163,15 +163,13 @@ def _tool_result(data: dict[str, Any]) -> None:
 
 
 def _inside_start(data: dict[str, Any]) -> None:
-    _filled(data, "parentCallId", "subCallId", "name")
-    if "arguments" not in data:
-        raise _Wrong("`arguments` must be there")
+    _text(data, "subCallId", "name")
 
 
 def _inside(data: dict[str, Any]) -> None:
     _inside_start(data)
-    _boolean(data, "isError")
-    _blocks(data)
+    if "content" in data:
+        _blocks(data)
 
 
 def _request_header(data: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, get_args
 import msgspec
 
 from plan_mode_nb.agent.approval import ApprovalOutcome, ApprovalProvider, ApprovalRequest, Decided, NobodyToApprove
-from plan_mode_nb.agent.dispatch import INSIDE, INSIDE_START, call_inside
+from plan_mode_nb.agent.dispatch import INSIDE, INSIDE_START, call_inside, inside_number
 from plan_mode_nb.agent.mcp import PREFIX
 from plan_mode_nb.agent.model import Chunk, Request
 from plan_mode_nb.agent.prestep import CallNext, Decision, Step
@@ -185,8 +185,7 @@ class PlayedTools:
         for start in [event for event in course.until(recorded) if event.type == INSIDE_START]:
             await course.play_until(start)
             course.check()
-            number = int(start.data["subCallId"].rpartition(":")[2])
-            _, stop = await call_inside(self._seams, call, number, start.data["name"], start.data["arguments"])
+            _, stop = await call_inside(self._seams, call, inside_number(start.data), start.data["name"], start.data.get("arguments"))
             if stop is not None:
                 raise stop
 
@@ -218,7 +217,7 @@ def _result(event: Event, now: ToolResult | None = None) -> ToolResult:
     """As recorded. Of a call that another one made the log has no error; ``now``: has it."""
     if event.type == INSIDE:
         error = None if now is None else now.error
-        return ToolResult(tuple(event.data["content"]), event.data["isError"], None, error, event.data.get("meta"))
+        return ToolResult(tuple(event.data.get("content", ())), bool(event.data.get("isError")), None, error, event.data.get("meta"))
     block = event.data["message"]["content"][0]
     return ToolResult(tuple(block["content"]), bool(block.get("isError")), None, event.data.get("error"), event.data.get("meta"))
 

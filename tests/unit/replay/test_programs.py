@@ -133,6 +133,10 @@ START, END = "tool/code-dispatch-start", "tool/code-dispatch"
         pytest.param(changed(END, lambda data: data.update(isError=True), 5), END, id="a review"),
         pytest.param(changed(START, arguments(what="two"), 2), END, id="what it ran"),
         pytest.param(changed(START, lambda data: data.update(name="look"), 2), END, id="another tool"),
+        pytest.param(changed(START, lambda data: data.update(subCallId="somebody's"), 2), START, id="another id"),
+        pytest.param(changed(START, lambda data: data.pop("arguments") and None, 2), START, id="no arguments"),
+        pytest.param(changed(START, lambda data: data.update(parentCallId="nobody"), 2), START, id="another parent"),
+        pytest.param(changed(END, lambda data: data.pop("content") and None, 2), END, id="no content"),
         pytest.param(changed(START, arguments(plan="# Not this\n\n1. Else.\n"), 5), "question/asked", id="another plan"),
     ],
 )
