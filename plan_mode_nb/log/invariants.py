@@ -155,7 +155,7 @@ def _disorder(event: Event, place: Place) -> str | None:
         case "tool/result":
             return _unasked(event, place)
         case "tool/code-dispatch-start" | "tool/code-dispatch":
-            parent = data["parentCallId"]
+            parent = data.get("parentCallId")
             return None if parent in place.calls else f"it belongs to call {quoted(parent)}, which is not running"
         case "compaction/start" if place.compaction is not None or data.get("turn") != place.turn:
             return f"it names turn {data.get('turn')}, but {_open(place)} is open"
