@@ -23,6 +23,8 @@ from plan_mode_nb.log.messages import notice_source, text_of, user_message
 
 START_S: Final = 30.0
 """How long a server may take to start; a program that is fetched first takes its time. One that takes longer is not tried every turn."""
+CLOSE_S: Final = 5.0
+"""How long one may take to end before it is no longer waited for."""
 _logger = logging.getLogger(__name__)
 
 
@@ -172,7 +174,7 @@ async def _listed(running: _Running) -> None:
 
 async def _closed(running: _Running) -> None:
     try:
-        await running.connection.close()
+        await asyncio.wait_for(running.connection.close(), CLOSE_S)
     except Exception:
         _logger.warning("the MCP server %s did not end well", running.server.name, exc_info=True)
 

@@ -234,6 +234,28 @@ def test_taken_out_their_tools_go_and_the_servers_stay_until_they_are_closed() -
     assert (made.offered, shop.opened, shop.closed) == (["mcp__shop__add"], 1, 0)
 
 
+def test_a_server_that_does_not_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Nor does one that fails at it keep the others."""
+
+    class Stubborn(ScriptedServer):
+        async def close(self) -> None:
+            await super().close()
+            await asyncio.Event().wait()
+
+    class Broken(ScriptedServer):
+        async def close(self) -> None:
+            raise RuntimeError("no")
+
+    monkeypatch.setattr("plan_mode_nb.features.mcp.servers.CLOSE_S", 0.05)
+    stubborn, shop = Stubborn(ADD), ScriptedServer(ADD)
+    made = Bench(say("one"), stubborn=stubborn, broken=Broken(ADD), shop=shop).ask("go")
+    asyncio.run(asyncio.wait_for(made.servers.aclose(), 60))
+    assert (stubborn.closed, shop.closed, made.servers.states()) == (1, 1, [])
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the MCP server {name} did not end well" for name in ("broken", "stubborn")
+    ]
+
+
 BOTH = st.tuples(st.from_regex(r"[ab_-]{1,4}", fullmatch=True), st.text(alphabet="ab_-.é", min_size=1, max_size=90))
 
 
