@@ -28,7 +28,7 @@ from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.session import Session
 
 START_S: Final = 60.0
-GRACE_S: Final = 1.5
+GRACE_S: Final = 3.0
 """Between interrupting code and ending its process."""
 MAX_IMAGES: Final = 50
 Ending = Literal["ok", "error", "interrupted", "late", "died"]
