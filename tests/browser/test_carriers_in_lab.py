@@ -296,6 +296,7 @@ def test_a_kernel_that_shares_no_disk_has_the_whole_conversation_from_the_page(
     try:
         page = Desk(browser, here, model).open("far.ipynb")
         _far_away(Desk(browser, here, model), page, gateway, picture)
+        assert page.ours() == []
     finally:
         here.stop()
         gateway.stop()
@@ -333,5 +334,4 @@ def _far_away(desk: Desk, page: NotebookPage, gateway: JupyterServer, picture: P
     for id, session in saved.sessions.items():
         assert list(grown.sessions[id].lines[: len(session.lines)]) == list(session.lines)
     assert [len(grown.sessions[id].lines) > len(saved.sessions[id].lines) for id in (main, aide)] == [True, True]
-    assert page.ours() == []
     page.close()

@@ -199,9 +199,11 @@ class KernelHost:
         return result
 
     def _message(self, agent: LoopAgent, message: Message | None) -> None:
+        if message is None:
+            unsent.refuse_nothing(self, agent)
         target = self.led.ready(agent, "turn")
         if message is None:
-            unsent.offered(self, target)
+            unsent.tell_sent(self, target)
             self._turn(target, Inbox())
             return
         before = unsent.waiting(self, target.session)
@@ -268,9 +270,11 @@ class KernelHost:
             self.python.watch = lambda call_id, recording: None
             while self._after:
                 self._after.popleft()()
-            unsent.after_turn(self, agent, canceled)
-            self.led.done(agent)
-            self._at_the_end()
+            try:
+                unsent.after_turn(self, agent, canceled)
+            finally:
+                self.led.done(agent)
+                self._at_the_end()
         if end.reason["kind"] not in ("completed", "max-tokens"):
             raise one_line(TurnError(end.sentence))
 

@@ -53,5 +53,5 @@ class Pieces:
         self._next[session.id] = start + len(lines)
         if cell is not None and lines:
             self._in_cells.setdefault(cell, {}).setdefault(session.id, start)
-        named = {sha: data for sha, data in images.items() if any(sha in line for line in lines)}
+        named = {sha: images[sha] for sha in images if any(sha in line for line in lines)}
         return session.header, start, lines, named

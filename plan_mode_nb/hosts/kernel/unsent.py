@@ -58,17 +58,19 @@ def before_turn(host: KernelHost, agent: LoopAgent, queues: Inbox) -> None:
         print(f"{WAITED} To send it:\n{_again(agent, left)}")
 
 
-def offered(host: KernelHost, agent: LoopAgent) -> None:
-    """``%agent`` alone: what waits is what is asked. Main thread.
+def refuse_nothing(host: KernelHost, agent: LoopAgent) -> None:
+    """``%agent`` alone, where nothing waits. Main thread.
 
     Raises:
         CommandError: nothing does.
     """
-    queues = waiting(host, agent.session)
-    sent = said((*queues.next_step, *queues.next_turn[:1]))
-    if not sent:
+    if not _next(waiting(host, agent.session)):
         raise CommandError(NOTHING)
-    print("Sending what waited: " + "\n".join(_words(message) for message in sent))
+
+
+def tell_sent(host: KernelHost, agent: LoopAgent) -> None:
+    """``%agent`` alone: say what is about to be sent. Main thread."""
+    print("Sending what waited: " + "\n".join(_words(message) for message in _next(waiting(host, agent.session))))
 
 
 def after_turn(host: KernelHost, agent: LoopAgent, canceled: int) -> None:
@@ -80,6 +82,11 @@ def after_turn(host: KernelHost, agent: LoopAgent, canceled: int) -> None:
     more = note(queues)
     if more:
         print(f"{more[0].upper()}{more[1:]}.")
+
+
+def _next(queues: Inbox) -> list[Message]:
+    """What a turn takes that is for nothing newer."""
+    return said((*queues.next_step, *queues.next_turn[:1]))
 
 
 def _again(agent: LoopAgent, messages: Sequence[Message]) -> str:
