@@ -30,6 +30,7 @@ def _findings() -> Iterator[Finding]:
     yield from installed.front_ends()
     yield from installed.config_files(folders)
     yield installed.guidance([*folders, *shipped])
+    yield from installed.mcp_servers(folders)
     yield running.sandbox()
     finding, models = running.kernel()
     yield finding

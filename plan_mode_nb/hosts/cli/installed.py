@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -121,6 +122,18 @@ def guidance(folders: list[Path]) -> Finding:
         if isinstance(settings, dict) and "section" in settings:
             return ok("guidance", f"PlanMode.section of {path}")
     return fix("guidance", f"PlanMode.section is set nowhere; pip install --force-reinstall --no-deps {PACKAGE} brings one back")
+
+
+def mcp_servers(folders: list[Path]) -> Iterator[Finding]:
+    """Whether what speaks to the configured MCP servers is installed. Nothing where there are none; none is started."""
+    for path in _files(folders):
+        settings = _json(path).get("PlanAgent")
+        if isinstance(settings, dict) and "mcp_servers" in settings:
+            if settings["mcp_servers"]:
+                there = find_spec("fastmcp") is not None
+                said = f"{path} names MCP servers"
+                yield ok("mcp", said) if there else fix("mcp", f"{said}; pip install '{PACKAGE}[mcp]' brings what speaks to them")
+            return
 
 
 def _files(folders: list[Path]) -> list[Path]:

@@ -117,6 +117,20 @@ def test_the_guidance_is_the_first_that_is_set_and_without_one_it_says_what_brin
     assert installed.guidance([none]).mark == "fix"
 
 
+def test_mcp_servers_that_are_configured_need_what_speaks_to_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first file that names any decides, and nothing is started."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder, servers in ((first, {}), (second, {"shop": {"command": "shop"}})):
+        folder.mkdir()
+        (folder / "plan_mode_nb.json").write_text(json.dumps({"PlanAgent": {"mcp_servers": servers}}))
+    assert marks(installed.mcp_servers([tmp_path])) == []
+    assert marks(installed.mcp_servers([second, first])) == ["ok"]
+    assert marks(installed.mcp_servers([first, second])) == []
+    monkeypatch.setattr(installed, "find_spec", lambda name: None)
+    (finding,) = installed.mcp_servers([second])
+    assert finding.text.endswith("pip install 'plan-mode-nb[mcp]' brings what speaks to them")
+
+
 def test_the_first_folder_that_speaks_of_the_server_extension_decides(tmp_path: Path) -> None:
     for name, enabled in (("person", False), ("system", True)):
         folder = tmp_path / name / "jupyter_server_config.d"
