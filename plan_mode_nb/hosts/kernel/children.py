@@ -118,6 +118,6 @@ class Brood:
             ModelError: a recording is set, whose answers belong to the parent.
             ConfigError: the name or a setting cannot work.
         """
-        if self._composition.settings.agent.model.startswith("recording:"):
+        if (name or self._composition.settings.agent.model).startswith("recording:"):
             raise ModelError(_NO_RECORDING, code="CONFIG")
         return self._composition.model(name)
