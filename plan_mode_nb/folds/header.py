@@ -22,7 +22,7 @@ def canonical(header: RequestHeader) -> RequestHeader:
     return kept
 
 
-class _Last(msgspec.Struct, frozen=True):
+class _Last(msgspec.Struct, frozen=True, gc=False):
     seq: int | None = None
     header: RequestHeader | None = None
 

@@ -11,7 +11,7 @@ from plan_mode_nb.folds.view import View
 from plan_mode_nb.log.events import Event
 
 
-class Turn(msgspec.Struct, frozen=True):
+class Turn(msgspec.Struct, frozen=True, gc=False):
     """One turn. ``end``: its reason object, None while open. ``start_seq``/``end_seq``: its first and last event."""
 
     turn: int

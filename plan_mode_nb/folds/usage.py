@@ -13,7 +13,7 @@ import msgspec
 from plan_mode_nb.log.events import Event
 
 
-class Usage(msgspec.Struct, frozen=True):
+class Usage(msgspec.Struct, frozen=True, gc=False):
     """Token counts. ``uncached_input`` excludes what was read from or written to the provider's cache."""
 
     uncached_input: int = 0
@@ -39,7 +39,7 @@ class Usage(msgspec.Struct, frozen=True):
         }
 
 
-class _Totals(msgspec.Struct, frozen=True):
+class _Totals(msgspec.Struct, frozen=True, gc=False):
     before: Usage = Usage()
     last: Usage = Usage()
     at: tuple[int, int] | None = None

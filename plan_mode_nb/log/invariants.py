@@ -24,14 +24,24 @@ TOOL_NOT_STARTED = "TOOL_NOT_STARTED"
 TOOL_OUTCOME_UNKNOWN = "TOOL_OUTCOME_UNKNOWN"
 _SYNTHETIC = (TOOL_NOT_STARTED, TOOL_OUTCOME_UNKNOWN)
 _MOVES = frozenset(
-    {"turn/start", "turn/end", "step/start", "step/end", "tool/call", "tool/result", "compaction/start", "compaction/end", "session/end-seed"}
+    {
+        "turn/start",
+        "turn/end",
+        "step/start",
+        "step/end",
+        "tool/call",
+        "tool/result",
+        "compaction/start",
+        "compaction/end",
+        "session/end-seed",
+    }
 )
 """What :func:`moved` looks at: most events of a long log are none of these."""
 TURN_ENCLOSED = frozenset({"todo/write", "request/header", "request/context", "approval/asked", "approval/decided"})
 """What belongs to a turn's work: refused between turns. A selection of plan mode is legal between turns."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class Place(msgspec.Struct, frozen=True, gc=False):
     """Where a log stands: the open turn and step (None: none), the next numbers, and calls that have no result yet, in order.
 
     ``compaction``: the id of the one that is open, None where none is.

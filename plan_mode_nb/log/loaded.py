@@ -20,8 +20,8 @@ from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.packed import Run, read_run
 from plan_mode_nb.log.vocabulary import CHUNK, DELTA, kind_of
 
-BATCH = 512
-"""Rows decoded in one call: enough to be fast, few enough that their values never count in memory."""
+BATCH = 128
+"""Rows decoded in one call: enough to be fast, few enough that their values are gone before the garbage collector looks for them."""
 PACKED = "packed"
 """The kind of a packed row; no event has that type."""
 
