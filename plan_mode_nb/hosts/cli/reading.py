@@ -65,7 +65,7 @@ def fold_command(file: Path, *, as_json: bool, at: int | None, session: str | No
 
 
 def readable(summary: dict[str, Any], related: Sequence[tuple[str, str]] = ()) -> str:
-    """A fold's summary (see :func:`~plan_mode_nb.folds.summary.fold_summary`) as a few lines. ``related``: more of them, with their names."""
+    """A fold's summary (see :func:`~plan_mode_nb.folds.summary.fold_summary`) as a few lines. ``related``: more of them, named."""
     from plan_mode_nb.plan.visible import visible_line
 
     plan, usage, header = summary["plan"], summary["usage"], summary["header"]
