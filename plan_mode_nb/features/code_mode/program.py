@@ -16,6 +16,8 @@ from plan_mode_nb.features.tools.dialogue import Dialogue
 WORKER: Final = Path(__file__).with_name("worker.py")
 MOST_OUTPUT: Final = 2_000_000
 """Characters; the worker sends no more, and whoever takes its place is not listened to further."""
+START_S: Final = 60.0
+"""How long Python may take to start, which is no time of the program's."""
 MEDDLED: Final = "it wrote where only its calls are written"
 Ending = Literal["ok", "error", "exit", "died", "late", "stopped"]
 Call = Callable[[str, Any], Awaitable[dict[str, Any]]]
@@ -65,7 +67,8 @@ class _Listening:
     def __init__(self, dialogue: Dialogue, seconds: float, call: Call) -> None:
         self.output: list[str] = []
         self._dialogue = dialogue
-        self._left = seconds
+        self._seconds = seconds
+        self._left, self._is_ready = START_S, False
         self._call = call
         self._heard = 0
 
@@ -79,6 +82,8 @@ class _Listening:
             match line:
                 case None:
                     return "died"
+                case {"ready": True} if not self._is_ready:
+                    self._left, self._is_ready = self._seconds, True
                 case {"out": str(text)} if self._heard + len(text) <= MOST_OUTPUT:
                     self._heard += len(text)
                     self.output.append(text)

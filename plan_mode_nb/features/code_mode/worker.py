@@ -1,8 +1,8 @@
 """Runs one program whose functions are the agent's tools: ``worker.py``, a script of its own, confined like any program.
 
 Lines of JSON go in and out over what were its standard input and output. In: ``{code, tools: [{name, parameters, signature}]}``, then one
-answer a call, ``{value}`` or ``{error}``. Out: ``{out: text}`` as the program prints, ``{call: name, arguments}``, and at the end
-``{done: "ok" | "error" | "exit"}``. Nothing but the standard library is imported, and nothing of this package.
+answer a call, ``{value}`` or ``{error}``. Out: ``{ready: true}``, ``{out: text}`` as the program prints, ``{call: name, arguments}``, and
+at the end ``{done: "ok" | "error" | "exit"}``. Nothing but the standard library is imported, and nothing of this package.
 """
 
 from __future__ import annotations
@@ -287,6 +287,7 @@ def main() -> None:
     bare = {name: tool for name, tool in tools.items() if name.isidentifier() and name not in taken}
     program = sys.modules["__main__"] = types.ModuleType("__main__")
     vars(program).update(bare, tools=Tools(tools), ToolCallError=ToolCallError, **{_SHOW: show, _RETURN: _Returned})
+    channel.say({"ready": True})
     how = run(request["code"], vars(program))
     if os.getpid() != process:  # a child of the program that ran on to here
         os._exit(0)

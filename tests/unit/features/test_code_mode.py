@@ -133,7 +133,7 @@ def test_a_call_that_fails_raises_in_the_program_with_the_tools_own_words(tmp_pa
         ("import ctypes\nctypes.string_at(0)", "SIGSEGV", "PROGRAM_DIED"),
         ("import os\nos.kill(0, 9)", "the program's process ended in the middle", "PROGRAM_DIED"),
         ({"code": "while True: pass", "timeout": 1}, "ended after 1 s of its own", "PROGRAM_TIMEOUT"),
-        ({"code": "import time\nprint('so far')\ntime.sleep(999)", "timeout": 1}, "so far\n[ended after", "PROGRAM_TIMEOUT"),
+        ({"code": "import time\nprint('so far')\ntime.sleep(999)", "timeout": 5}, "so far\n[ended after", "PROGRAM_TIMEOUT"),
         ("  \n", "the program is empty", "BAD_ARGUMENTS"),
     ],
 )
