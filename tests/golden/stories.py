@@ -168,10 +168,19 @@ def fork_and_new(tell: Teller) -> None:
     [say("Then we talk."), usage(430, 5)],
 )
 def interrupt_and_go_on(tell: Teller) -> None:
-    tell.text("# Stop, and go on\n\nWhile the answer streams, while code runs, and while a review waits. Each time the next cell works.")
+    tell.text(
+        "# Stop, and go on\n\nWhile the answer streams (words that came too late are handed back), while code runs, and while a review "
+        "waits. Each time the next cell works."
+    )
     tell.cell(LOAD)
     tell.cell(FREE)
-    tell.cell("%agent count", lambda running: (running.until_shown("one more, one more"), running.interrupt()), fails="KeyboardInterrupt")
+
+    def late(running: Running) -> None:
+        running.until_shown("one more, one more")
+        running.control(kind="steer", text="and backwards")
+        running.interrupt()
+
+    tell.cell("%agent count", late, fails="KeyboardInterrupt")
     tell.cell("%agent are you there?")
 
     def stop(running: Running) -> None:

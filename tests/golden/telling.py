@@ -80,8 +80,10 @@ class Running:
         self._agent.next_card()
 
     def control(self, **act: Any) -> None:
-        """Use the controls."""
-        self._agent.act("controls", act)
+        """Use the controls. Words are in the kernel when this returns."""
+        message = self._agent.act("controls", act)
+        if act["kind"] == "steer":
+            self.kernel.handled(message, CELL_S)
 
     def interrupt(self) -> None:
         """The kernel's stop button."""

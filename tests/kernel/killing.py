@@ -40,7 +40,10 @@ from plan_mode_nb.testing.workbench import Workbench, counted_clock
 
 HEADER = Header(id=SessionId("killed"), created_at=1)
 DECIDED = '{"type":"question/answered"'
-SLOW = (DECIDED, '{"type":"compaction/start"')
+COMPACTING = '{"type":"compaction/start"'
+SLOW = (DECIDED, COMPACTING)
+LONG = 120.0
+"""Seconds: for what comes at once on a machine with nothing else to do."""
 PLAN_TEXT = "# Count\n\nCount the rows."
 
 
@@ -56,26 +59,27 @@ def composition(seams: Seams) -> Undo:
 
 
 class Person:
-    """Decides on plans at once, or never."""
+    """Decides on plans at once, or never, and says so by a byte."""
 
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
+    def __init__(self, chance: random.Random, in_vain: int) -> None:
+        self._chance, self._in_vain = chance, in_vain
 
     async def ask(self, request: QuestionRequest) -> Reply:
         decision = self._chance.random()
         if decision < 0.2:
+            os.write(self._in_vain, b".")
             await asyncio.Event().wait()
         return Reply("answered", (Answer(request.questions[0].id, ("Approve" if decision < 0.8 else "Keep planning",)),))
 
 
-def live(journal_folder: Path, seed: int, show: int) -> None:
-    """An agent's life, until it is killed or has nothing more to do."""
+def live(journal_folder: Path, seed: int, show: int, in_vain: int, *, stays_at: str | None) -> None:
+    """An agent's life, until it is killed or has nothing more to do. ``stays_at``: how the event begins that it rests behind."""
     chance = random.Random(seed)
     session = Session(HEADER, clock=counted_clock())
     session.sink = Journal(journal_folder, HEADER, session.lines, kernel="k", notebook=None, pid=os.getpid(), agent="main")
-    session.subscribe(lambda batch: _display(show, [session.lines[event.seq] for event in batch]))
+    session.subscribe(lambda batch: _display(show, [session.lines[event.seq] for event in batch], stays_at))
     bench = Workbench(install=[composition], session=session)
-    bench.seams.questions.provide(Person(chance))
+    bench.seams.questions.provide(Person(chance, in_vain))
 
     async def work() -> None:
         for _ in range(6):
@@ -102,10 +106,12 @@ def live(journal_folder: Path, seed: int, show: int) -> None:
     asyncio.run(work())
 
 
-def _display(show: int, lines: Sequence[str]) -> None:
+def _display(show: int, lines: Sequence[str], stays_at: str | None) -> None:
     data = "".join(f"{line}\n" for line in lines).encode()
     while data:
         data = data[os.write(show, data) :]
+    if stays_at is not None and any(line.startswith(stays_at) for line in lines):
+        time.sleep(LONG)
     # A display takes its time; it also spreads the kills over what lies between two effects.
     time.sleep(0.02 if any(line.startswith(SLOW) for line in lines) else 0.0003)
 
@@ -113,21 +119,23 @@ def _display(show: int, lines: Sequence[str]) -> None:
 def one_kill(folder: Path, seed: int) -> list[str]:
     """Start a life, end it somewhere; what it had displayed by then."""
     chance = random.Random(seed)
-    read, write = os.pipe()
+    kind = chance.random()
+    stays_at = DECIDED if kind < 0.3 else COMPACTING if kind < 0.35 else None
+    (read, write), (stuck, in_vain) = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
         try:
-            live(folder, seed, write)
+            live(folder, seed, write, in_vain, stays_at=stays_at)
         finally:
             os._exit(0)
     os.close(write)
-    at_decision = chance.random() < 0.3
-    wanted, displayed = 1_000 if at_decision else chance.randrange(1, 90), b""
-    # A person who never decides is waited for in vain: such a life ends there. It begins late on a busy machine.
-    while displayed.count(b"\n") < wanted and _is_told(read, 0.1 if displayed else 10) and (more := os.read(read, 65536)):
+    os.close(in_vain)
+    wanted, displayed = chance.randrange(1, 90) if stays_at is None else 1_000, b""
+    # A person who never decides is waited for in vain: such a life ends there.
+    while displayed.count(b"\n") < wanted and read in select.select([read, stuck], [], [], LONG)[0] and (more := os.read(read, 65536)):
         displayed += more
-        if at_decision and DECIDED.encode() in displayed:
+        if stays_at is not None and stays_at.encode() in displayed:
             break
     end = time.perf_counter() + chance.random() * 0.003
     while time.perf_counter() < end:
@@ -137,11 +145,8 @@ def one_kill(folder: Path, seed: int) -> list[str]:
         displayed += more
     os.waitpid(child, 0)
     os.close(read)
+    os.close(stuck)
     return displayed.decode().split("\n")[:-1]
-
-
-def _is_told(read: int, seconds: float) -> bool:
-    return bool(select.select([read], [], [], seconds)[0])
 
 
 def faults_of(folder: Path, displayed: list[str]) -> tuple[list[str], dict[str, int]]:
