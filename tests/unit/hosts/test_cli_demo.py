@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import command, private
+from commands import private, process
 from jupyter_client.blocking.client import BlockingKernelClient
 
 from plan_mode_nb.document.chunks import read_metadata
@@ -30,7 +30,7 @@ def test_headless_runs_the_recorded_session_and_tells_what_happened(tmp_path: Pa
     for folder in (home, scratch):
         folder.mkdir()
     packaged = demo_files()
-    done = command("demo", "--headless", cwd=tmp_path, environment={"HOME": str(home), "TMPDIR": str(scratch)})
+    done = process("demo", "--headless", cwd=tmp_path, environment={"HOME": str(home), "TMPDIR": str(scratch)})
     assert (done.returncode, done.stderr) == (0, "")
     said = done.stdout
     assert "A recorded session" in said, "it is said plainly to be one"
@@ -175,7 +175,7 @@ def test_a_folder_that_holds_anything_else_is_refused_and_left_alone(tmp_path: P
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    done = command("demo", "--headless", "--dir", "file", cwd=tmp_path)
+    done = process("demo", "--headless", "--dir", "file", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert (tmp_path / "file").read_text() == "mine"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import stored
-from commands import command, private
+from commands import command, private, process
 
 from plan_mode_nb import __version__
 from plan_mode_nb.hosts.cli import installed, kept, running
@@ -41,7 +41,7 @@ def configure(place: Path, content: object) -> None:
 def test_a_fine_installation_is_all_ok_and_status_0(place: Path) -> None:
     recording = f"recording:{place / 'recording.jsonl'}"
     configure(place, {"PlanAgent": {"model": recording, "plan_model": recording}})
-    done = command("doctor", cwd=place, environment=private(place))
+    done = process("doctor", cwd=place, environment=private(place))
     assert {text.split()[0] for text in done.stdout.splitlines()} == {"ok"}, done.stdout
     assert (done.returncode, done.stderr) == (0, "")
     for what in (
@@ -62,7 +62,7 @@ def test_a_fine_installation_is_all_ok_and_status_0(place: Path) -> None:
 
 
 def test_without_a_model_it_says_how_to_choose_one_and_status_1(place: Path) -> None:
-    done = command("doctor", cwd=place, environment=private(place))
+    done = process("doctor", cwd=place, environment=private(place))
     (model,) = [text for text in done.stdout.splitlines() if " model " in text]
     assert model.startswith("fix  model")
     assert "%config PlanAgent.model" in model
@@ -71,14 +71,14 @@ def test_without_a_model_it_says_how_to_choose_one_and_status_1(place: Path) -> 
 
 def test_no_part_of_a_key_is_ever_printed(place: Path) -> None:
     secrets = {"OPENAI_API_KEY": SECRET, "OPENAI_BASE_URL": f"http://me:{SECRET}@127.0.0.1:9/{SECRET}", "ANTHROPIC_API_KEY": SECRET}
-    done = command("doctor", cwd=place, environment={**private(place), **secrets})
+    done = process("doctor", cwd=place, environment={**private(place), **secrets})
     assert "ANTHROPIC_API_KEY is set" in done.stdout
     assert SECRET[3:] not in done.stdout + done.stderr
 
 
 def test_an_unknown_key_is_named_by_the_kernel_that_refuses_it(place: Path) -> None:
     configure(place, {"PlanAgent": {"modle": "x"}})
-    done = command("doctor", cwd=place, environment=private(place))
+    done = process("doctor", cwd=place, environment=private(place))
     (kernel,) = [text for text in done.stdout.splitlines() if text.split()[1] == "kernel"]
     assert kernel.startswith("fix")
     assert "'modle'" in kernel

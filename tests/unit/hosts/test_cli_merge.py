@@ -12,7 +12,7 @@ from typing import Any
 import nbformat
 import pytest
 import stored
-from commands import command
+from commands import command, process
 
 from plan_mode_nb.document.strip import strip_metadata
 from plan_mode_nb.document.threeway import merge_cells
@@ -83,7 +83,7 @@ def test_cells_that_conflict_stand_twice_and_the_exit_status_is_1(tmp_path: Path
     first = stored.notebook(stored.metadata({"s": BASE}), "x = 1", "y = 1")
     base, ours, theirs = sides(tmp_path, first, edited(first, cell_0="x = 2"), edited(first, cell_0="x = 3", cell_1="y = 2"))
     environment = {"PYTHONPATH": str(without_nbdime(tmp_path))}
-    merged = command("merge", base, ours, theirs, "work.ipynb", cwd=tmp_path, environment=environment)
+    merged = process("merge", base, ours, theirs, "work.ipynb", cwd=tmp_path, environment=environment)
     assert (merged.returncode, merged.stdout) == (1, "")
     assert merged.stderr == "work.ipynb: cell cell-0: changed on both sides; ours stands first, theirs after it\n"
     nbformat.validate(nbformat.read(ours, as_version=4))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import stored
-from commands import command
+from commands import command, process
 
 from plan_mode_nb.folds.summary import fold_summary
 from plan_mode_nb.hosts.cli.reading import readable
@@ -64,9 +64,9 @@ def test_a_session_is_chosen_by_its_id_and_main_is_the_default(files: dict[str, 
 
 def test_json_is_readable_whatever_the_terminal_can_show(files: dict[str, Path]) -> None:
     environment = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    done = command("fold", files["jsonl"], "--json", cwd=files["jsonl"].parent, environment=environment)
+    done = process("fold", files["jsonl"], "--json", cwd=files["jsonl"].parent, environment=environment)
     assert json.loads(done.stdout) == fold_summary(stored.header("s"), decode_all(LINES))
-    assert command("log", files["jsonl"], cwd=files["jsonl"].parent, environment=environment).returncode == 0
+    assert process("log", files["jsonl"], cwd=files["jsonl"].parent, environment=environment).returncode == 0
 
 
 def test_without_json_the_fold_is_a_few_lines_for_people(files: dict[str, Path]) -> None:
@@ -97,7 +97,7 @@ def test_a_waiting_review_and_a_pending_choice_are_named() -> None:
 
 
 def test_log_prints_the_timeline_with_local_times(files: dict[str, Path]) -> None:
-    done = command("log", files["notebook"], cwd=files["notebook"].parent, environment={"TZ": "UTC"})
+    done = process("log", files["notebook"], cwd=files["notebook"].parent, environment={"TZ": "UTC"})
     assert done.returncode == 0
     first, *_, last = done.stdout.splitlines()
     assert first.split() == ["0", "2025-11-30", "13:40:00", "1", "turn", "1", "starts"]
