@@ -224,7 +224,9 @@ class Carrier:
         self._host.on_page()
         self.kick()
 
-    def _on_ack(self, _client: str, data: dict[str, Any]) -> None:
+    def _on_ack(self, client: str, data: dict[str, Any]) -> None:
+        if client not in self.pages:
+            self.send({"op": "hello"})  # given up, it was only slow: whoever is there says so again
         if not self._outbox.acknowledge(data):
             return
         if self._outbox.has_diverged(str(data["session"])):
