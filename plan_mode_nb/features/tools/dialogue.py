@@ -15,6 +15,7 @@ from collections import deque
 from typing import Any, Final, final
 
 from plan_mode_nb.agent.confinement import Launch
+from plan_mode_nb.features.tools.process import started
 
 MAX_BYTES: Final = 64_000_000
 """Of lines that nobody has heard yet; figures travel in them."""
@@ -48,9 +49,7 @@ class Dialogue(asyncio.SubprocessProtocol):
         """
         dialogue = cls(launch)
         try:
-            await asyncio.get_running_loop().subprocess_exec(
-                lambda: dialogue, *launch.argv, env=dict(launch.environ), cwd=launch.folder, start_new_session=True
-            )
+            await started(dialogue, launch)
         except BaseException:
             dialogue.close()
             raise

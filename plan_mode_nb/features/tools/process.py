@@ -11,7 +11,7 @@ import os
 import signal
 from collections import deque
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from plan_mode_nb.agent.confinement import Launch
 
@@ -97,16 +97,8 @@ async def run(launch: Launch, *, seconds: float, given: bytes = b"") -> Ran:
         asyncio.CancelledError: cancelled again while it was being ended; it has been killed.
     """
     try:
-        transport, watch = await asyncio.get_running_loop().subprocess_exec(
-            _Watch,
-            *launch.argv,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env=dict(launch.environ),
-            cwd=launch.folder,
-            start_new_session=True,
-        )
+        watch = _Watch()
+        transport = await started(watch, launch, stderr=asyncio.subprocess.STDOUT)
         try:
             _feed(transport, given)
             ending = await _ended(transport.get_pid(), watch, seconds)
@@ -122,6 +114,39 @@ async def run(launch: Launch, *, seconds: float, given: bytes = b"") -> Ran:
         )
     finally:
         launch.close()
+
+
+async def started(
+    protocol: asyncio.SubprocessProtocol, launch: Launch, *, stderr: int = asyncio.subprocess.PIPE
+) -> asyncio.SubprocessTransport:
+    """Start a launch, the first of a process group of its own.
+
+    Raises:
+        OSError: it could not be started.
+        asyncio.CancelledError: nobody waits for it any more; whatever had started of it is ended. What confines a program is several
+            processes from its first moments, and ending one alone leaves the rest waiting for ever.
+    """
+    loop = asyncio.get_running_loop()
+    starting = asyncio.ensure_future(
+        loop.subprocess_exec(
+            lambda: protocol, *launch.argv, stderr=stderr, env=dict(launch.environ), cwd=launch.folder, start_new_session=True
+        )
+    )
+    try:
+        transport, _ = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        starting.add_done_callback(_end)
+        await asyncio.wait([starting])  # cancelled again, it is ended all the same, a moment later
+        raise
+    return transport
+
+
+def _end(starting: asyncio.Future[Any]) -> None:
+    """End what has started meanwhile, if it has."""
+    if not starting.cancelled() and starting.exception() is None:
+        transport, _ = starting.result()
+        _signal(transport.get_pid(), signal.SIGKILL)
+        transport.close()
 
 
 async def _ended(pid: int, watch: _Watch, seconds: float) -> Ending:

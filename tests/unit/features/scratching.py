@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -99,3 +100,24 @@ def scratched(root: Path, *steps: Any, **how: Any) -> Scratched:
     made = ready(root, *steps, **how)
     asyncio.run(made.bench.ask("go"))
     return made
+
+
+def processes_in(folder: Path) -> list[int]:
+    """Processes that work in a folder. One that ends meanwhile is none."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                if os.readlink(f"/proc/{entry}/cwd") == str(folder):
+                    found.append(int(entry))
+            except OSError:
+                continue
+    return found
+
+
+async def gone_from(folder: Path) -> bool:
+    """Once no process works there."""
+    async with asyncio.timeout(60):
+        while processes_in(folder):
+            await asyncio.sleep(0.01)
+    return True

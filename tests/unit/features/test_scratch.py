@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from hands import beyond_private, needs_a_sandbox
-from scratching import Scratched, python, ready, scratched
+from scratching import SCRATCH, Scratched, gone_from, processes_in, python, ready, scratched
 
 from plan_mode_nb.agent.tools import ToolCall, ToolRegistry
 from plan_mode_nb.features.sandbox import backends
@@ -314,26 +314,6 @@ def test_stop_keeps_what_was_done_and_leaves_no_process(tmp_path: Path, patient:
     assert made.codes == ["PYTHON_INTERRUPTED", "TOOL_ABORTED_BEFORE_DISPATCH"]
 
 
-def processes_in(folder: Path) -> list[int]:
-    """Processes that work in a folder. One that ends meanwhile is none."""
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                if os.readlink(f"/proc/{entry}/cwd") == str(folder):
-                    found.append(int(entry))
-            except OSError:
-                continue
-    return found
-
-
-async def gone_from(folder: Path) -> bool:
-    async with asyncio.timeout(60):
-        while processes_in(folder):
-            await asyncio.sleep(0.01)
-    return True
-
-
 def test_a_turn_leaves_no_process_and_the_next_has_one_of_its_own(tmp_path: Path) -> None:
     """What was made is gone with the turn."""
 
@@ -533,3 +513,37 @@ def test_a_process_whose_loop_has_ended_is_let_go_and_another_is_started(tmp_pat
         return await gone_from(tmp_path / "ws")
 
     assert asyncio.run(close())
+
+
+def test_a_stop_before_the_code_began_says_that_nothing_ran(tmp_path: Path) -> None:
+    """While the copies are made, and while the process starts."""
+
+    async def main(program: list[str], held: bool) -> Scratched:
+        reached = asyncio.Event()
+        made = ready(tmp_path / "ws", python("open('made', 'w')", "held"), variables={"held": 1}, program=program)
+        namespace = made.shell.namespace
+
+        async def reaches() -> Any:
+            reached.set()
+            if held:
+                await asyncio.Event().wait()
+            return await namespace()
+
+        made.shell.namespace = reaches  # type: ignore[method-assign]
+        turn = asyncio.ensure_future(made.bench.ask("go"))
+        await asyncio.wait_for(reached.wait(), 60)
+        async with asyncio.timeout(60):
+            while not held and not processes_in(tmp_path / "ws"):
+                await asyncio.sleep(0.01)
+        made.bench.agent.cancel({"kind": "user"})
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        assert await gone_from(tmp_path / "ws")
+        return made
+
+    never_ready = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    for held, program in ((True, list(SCRATCH)), (False, never_ready)):
+        made = asyncio.run(main(program, held))
+        assert made.codes == ["PYTHON_INTERRUPTED"]
+        assert made.texts == ["Error: the turn was stopped before the code of python began; it did not run"]
+        assert not (tmp_path / "ws" / "made").exists()
