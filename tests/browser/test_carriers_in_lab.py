@@ -322,6 +322,11 @@ def _far_away(desk: Desk, page: NotebookPage, gateway: JupyterServer, picture: P
     for journal in gateway.runtime.rglob("*.journal"):
         journal.unlink()
     page.js("() => panel.sessionContext.changeKernel({ name: 'python3' }).then(() => undefined)")
+    # A gateway may take several connections before one stands; what is sent meanwhile is lost with the one before.
+    page.until(
+        """() => { const { connectionStatus, status } = panel.sessionContext.session?.kernel ?? {};
+          return connectionStatus === 'connected' && status === 'idle'; }"""
+    )
     page.run_cell(0)
     page.wait_cell(0)
     desk.turn(page, "%agent and now?")
