@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final
 
 from plan_mode_nb.agent.seams import random_id
 from plan_mode_nb.document.document import Document, StoredSession, decoded_images
 from plan_mode_nb.exceptions import CommandError, LogError
+from plan_mode_nb.folds.context import CONTEXT
+from plan_mode_nb.folds.header import HEADER, HEADER_SEQ
+from plan_mode_nb.folds.history import HISTORY
+from plan_mode_nb.folds.plan import PLAN, TOLD
 from plan_mode_nb.hosts.kernel.children import Brood
 from plan_mode_nb.hosts.kernel.composition import Composition
 from plan_mode_nb.log.events import Header, SessionId
+from plan_mode_nb.log.fold import Fold
 from plan_mode_nb.log.session import Session, Sink
 from plan_mode_nb.loop.agent import LoopAgent
 
@@ -19,6 +25,9 @@ MakeSink = Callable[[str, Session], Sink | None]
 """Where the new lines of an agent's session are kept; None: in memory only."""
 NewId = Callable[[str], SessionId]
 """The id for a new session of an agent."""
+
+READ_FIRST: Final[Sequence[Fold[Any, Any]]] = (HISTORY, HEADER, HEADER_SEQ, CONTEXT, PLAN, TOLD)
+"""What the first step of a session asks for: folded while its lines are read, so that a long one is decoded once."""
 
 
 def unix_milliseconds() -> int:
@@ -167,7 +176,7 @@ class Agents:
 
     def _load(self, stored: StoredSession) -> Session | None:
         try:
-            session = Session(stored.header, clock=unix_milliseconds, lines=stored.lines)
+            session = Session(stored.header, clock=unix_milliseconds, lines=stored.lines, folds=READ_FIRST)
         except LogError as error:
             self.problems.append(f"session {stored.header.id} was refused and left as it is: {error}; a new session starts beside it")
             return None
