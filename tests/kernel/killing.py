@@ -111,7 +111,7 @@ def _display(show: int, lines: Sequence[str], stays_at: str | None) -> None:
     while data:
         data = data[os.write(show, data) :]
     if stays_at is not None and any(line.startswith(stays_at) for line in lines):
-        time.sleep(LONG)
+        signal.pause()
     # A display takes its time; it also spreads the kills over what lies between two effects.
     time.sleep(0.02 if any(line.startswith(SLOW) for line in lines) else 0.0003)
 
