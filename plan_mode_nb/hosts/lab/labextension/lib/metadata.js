@@ -173,6 +173,7 @@ export class NotebookLog {
    * What `get` asks for: `images`, as many as fit; else the index as it is (null without one, false when it is too big
    * to send), and a page of `session`, by default the main one; with its first page how long each session is.
    * @param {{ session?: unknown, start?: unknown, images?: unknown }} data
+   * @returns {Record<string, any>}
    */
   page(data) {
     if (data.images !== undefined) return { attachments: this.images(isDigests(data.images) ? data.images : []) };
