@@ -18,6 +18,8 @@ PREPARE = """
 import os, sys
 if 'plan_mode_nb' in get_ipython().extension_manager.loaded:
     get_ipython().run_line_magic('unload_ext', 'plan_mode_nb')
+for settings in ('PlanAgent', 'PlanMode'):
+    get_ipython().config.pop(settings, None)
 get_ipython().reset(new_session=False)
 import os
 os.environ.update(PLAN_MODE_NB_REPLAY={mode!r}, PLAN_MODE_NB_NOTEBOOK={notebook!r})
