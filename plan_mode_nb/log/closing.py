@@ -17,7 +17,7 @@ from plan_mode_nb.log.invariants import TOOL_NOT_STARTED, TOOL_OUTCOME_UNKNOWN
 from plan_mode_nb.log.vocabulary import draft, surface
 
 _TURN, _TURN_START = '{"type":"turn/', '{"type":"turn/start"'
-_UNKNOWN = (
+OUTCOME_UNKNOWN = (
     "The tool call was interrupted after it was recorded, but no result was durably recorded. Its outcome is unknown. Decide whether to "
     "retry from the tool semantics: retry only if the operation is read-only or idempotent; if it may have side effects, first verify "
     "external state or ask the user. Do not retry blindly."
@@ -94,7 +94,7 @@ def _result(call: str, turn: int, step: int, call_seq: int | None, seq: int, ans
         "type": "tool-result",
         "toolCallId": call,
         "isError": not is_answered,
-        "content": [{"type": "text", "text": answer or (_UNKNOWN if started else _NOT_STARTED)}],
+        "content": [{"type": "text", "text": answer or (OUTCOME_UNKNOWN if started else _NOT_STARTED)}],
     }
     message = {
         "id": f"interrupted-tool-result-{call}-{seq}",

@@ -61,8 +61,7 @@ def asked_card(asked: Asked, call: Call | None, *, ended: bool) -> Bundle:
     """The card of a question or review. ``call``: the call that asked, where it is known; its result says what the answer led to."""
     plan = facts.reviewed_plan(asked.data)
     if plan is not None:
-        result = call.is_error if call is not None and call.result is not None else None
-        outcome = facts.plan_outcome(asked.answered, result)
+        outcome = facts.plan_outcome(asked.answered, call.result if call is not None else None, call is not None and call.is_error)
         return plan_card(plan, "interrupted" if ended and outcome == "waiting" else outcome, facts.custom_text(asked.answered))
     said = facts.question_outcome(asked.answered)
     answers = facts.items(mapping(asked.answered).get("answers"))

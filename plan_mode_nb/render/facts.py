@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from plan_mode_nb.agent.dispatch import INTERRUPTED
+from plan_mode_nb.log.closing import OUTCOME_UNKNOWN
 from plan_mode_nb.render.cards import ApprovalState, QuestionState, ReviewState
 
 
@@ -92,25 +94,33 @@ def custom_text(answered: object) -> str | None:
     return "\n".join(words) if words else None
 
 
-def plan_outcome(answered: object, result_is_error: bool | None) -> ReviewState:
-    """What became of a review.
+def plan_outcome(answered: object, result: Sequence[Mapping[str, Any]] | None, result_is_error: bool) -> ReviewState:
+    """What became of a review. ``result``: the blocks of the exit tool's result, None while there is none.
 
-    Only the exit tool's result, which commits with the answer, says approved: words on a card never run ahead of the log.
+    Only that result, which commits with the answer, says approved: words on a card never run ahead of the log. It also tells a person
+    who left plan mode from one who stopped the turn: the answer is ``cancelled`` by the person both times.
     """
-    if result_is_error is False:
+    if result is not None and not result_is_error:
         return "approved"
     said = mapping(answered)
     match said.get("outcome"):
         case "answered":
-            return "waiting" if result_is_error is None else "keep planning"
+            return "waiting" if result is None else "keep planning"
         case "dismissed":
             return "dismissed"
         case "unavailable":
             return "unavailable"
         case "cancelled":
-            return "left" if said.get("by") == "person" else "interrupted"
+            is_left = said.get("by") == "person" and result is not None and not _is_interruption(result)
+            return "left" if is_left else "interrupted"
         case _:
-            return "waiting" if result_is_error is None else "interrupted"
+            return "waiting" if result is None else "interrupted"
+
+
+def _is_interruption(result: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a call has this result because its turn was stopped, or broke off before it had one."""
+    texts = [block.get("text") for block in result]
+    return texts in ([block["text"] for block in INTERRUPTED.content], [OUTCOME_UNKNOWN])
 
 
 def question_outcome(answered: object) -> QuestionState:

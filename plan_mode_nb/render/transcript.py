@@ -264,7 +264,7 @@ def _call_cell(data: Data, result: Result | None) -> str:
 def _asked_cell(data: Data, answered: object, result: Result | None) -> str:
     plan = facts.reviewed_plan(data)
     if plan is not None:
-        is_error = result[2] if result else None
-        return plan_card(plan, facts.plan_outcome(answered, is_error), facts.custom_text(answered))["text/markdown"]
+        _, blocks, is_error = result or ("", None, False)
+        return plan_card(plan, facts.plan_outcome(answered, blocks, is_error), facts.custom_text(answered))["text/markdown"]
     answers = facts.items(mapping(answered).get("answers"))
     return question_card(facts.items(data.get("questions")), answers, facts.question_outcome(answered))["text/markdown"]

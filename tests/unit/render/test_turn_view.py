@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from plan_mode_nb.agent.dispatch import INTERRUPTED
+from plan_mode_nb.log.closing import OUTCOME_UNKNOWN
 from plan_mode_nb.render.turn_view import TurnView, render_turn
 
 PLAN = "# Load the data\n\n1. read `sales.csv`\n"
@@ -133,6 +135,14 @@ def test_a_reviews_outcome_comes_from_its_answer_and_its_result(answer: Event | 
     events = [start(), call("c1"), asked("r1", "c1", review=True), *([answer] if answer else []), result("c1", error=is_error)]
     view = view_of(*events)
     assert (first_lines(view)[1], view.slots[1].final) == (said, True)
+
+
+@pytest.mark.parametrize("told", [INTERRUPTED.content[0]["text"], OUTCOME_UNKNOWN])
+def test_a_review_that_a_stop_closed_does_not_say_that_plan_mode_was_switched_off(told: str) -> None:
+    """The answer is cancelled by the person in both cases, and comes before the result; the result says which it was."""
+    before = [start(), call("c1"), asked("r1", "c1", review=True), answered("r1", "cancelled", "person")]
+    for events in (before, [*before, result("c1", told, error=True)]):
+        assert first_lines(view_of(*events))[1] == "Plan review: not approved, interrupted"
 
 
 def test_a_card_never_says_approved_before_the_exits_result_is_logged() -> None:
