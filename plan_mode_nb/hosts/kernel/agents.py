@@ -20,6 +20,7 @@ from plan_mode_nb.log.events import Header, SessionId
 from plan_mode_nb.log.fold import Fold
 from plan_mode_nb.log.session import Session, Sink
 from plan_mode_nb.loop.agent import LoopAgent
+from plan_mode_nb.render.lineage import is_child
 
 MakeSink = Callable[[str, Session], Sink | None]
 """Where the new lines of an agent's session are kept; None: in memory only."""
@@ -33,6 +34,10 @@ READ_FIRST: Final[Sequence[Fold[Any, Any]]] = (HISTORY, HEADER, HEADER_SEQ, CONT
 def unix_milliseconds() -> int:
     """The log's clock."""
     return time.time_ns() // 1_000_000
+
+
+def _childs(id: str) -> str:
+    return f"session {id} is a child's, which ended with its task"
 
 
 class Agents:
@@ -110,8 +115,10 @@ class Agents:
         """Add a session from elsewhere to this notebook and go on with it.
 
         Raises:
-            CommandError: the notebook has a session of that id already, or its log does not validate.
+            CommandError: it is a child's, the notebook has a session of that id already, or its log does not validate.
         """
+        if is_child(stored.header):
+            raise CommandError(f"{_childs(stored.header.id)}; plan-mode-nb import puts it into a notebook beside the others")
         if stored.header.id in self.stored_ids:
             raise CommandError(f"this notebook has session {stored.header.id} already; %session use {stored.header.id} goes on with it")
         self._stored = {**self._stored, stored.header.id: stored}
@@ -175,6 +182,9 @@ class Agents:
         return None if stored is None else self._load(stored)
 
     def _load(self, stored: StoredSession) -> Session | None:
+        if is_child(stored.header):
+            self.problems.append(f"{_childs(stored.header.id)} and is left as it is; a new session starts beside it")
+            return None
         try:
             session = Session(stored.header, clock=unix_milliseconds, lines=stored.lines, folds=READ_FIRST)
         except LogError as error:
