@@ -31,7 +31,9 @@ def agent() -> Iterator[AgentKernel]:
 
 
 def commands(agent: AgentKernel) -> list[str]:
-    return agent.kernel.must("print(*[each.name for each in get_ipython()._plan_mode_nb[0].composition.seams.commands.all()])").split()
+    """Those that are a magic of their name."""
+    every = "get_ipython()._plan_mode_nb[0].composition.seams.commands.all()"
+    return agent.kernel.must(f"print(*[each.name for each in {every} if each.magic])").split()
 
 
 @pytest.mark.parametrize(
