@@ -101,7 +101,8 @@ def groups(size: int) -> list[list[str]]:
 def audit(located: Locator, names: list[str], ends: int, *, markdown: bool = False) -> dict[str, list[str]]:
     """The problems of each of the elements, which stand for the probes in order."""
     expect(located).to_have_count(len(names))
-    expect(located.filter(has_text=re.compile(r"\S"))).to_have_count(len(names))  # Lab renders markdown a moment later, each by itself
+    # Lab renders markdown a moment later, each by itself, and paints a cell that it has scrolled to a moment after that.
+    expect(located).to_contain_text([re.compile(r"\S")] * len(names), use_inner_text=True)
     found = located.evaluate_all(AUDIT, {"ends": ends, "fromMarkdown": markdown})
     return {name: problems for name, problems in zip(names, found, strict=True) if problems}
 
