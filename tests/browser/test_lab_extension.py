@@ -206,6 +206,7 @@ def test_a_second_window_shows_the_same_and_can_leave(notebook: Open, window: Ca
     page.save()
     other = window(page.name)
     expect(other.chip).to_have_text("Plan ×")
+    page.value_until("link.of('hello')", lambda hellos: len({hello["from"] for hello in hellos}) >= 2)  # it hears the kernel
     page.run("link.plan(True, False)")
     expect(other.chip).to_have_text("Plan (off from next step)")
     page.run("link.plan(True)")
