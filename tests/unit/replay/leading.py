@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from plan_mode_nb.agent.approval import NobodyToApprove
 from plan_mode_nb.agent.commands import CommandCall
@@ -31,6 +31,9 @@ from plan_mode_nb.testing.workbench import Workbench
 GUIDE = "Explore, then hand in one plan."
 PLAN = "# Fix it\n\n1. Look.\n2. Fix.\n"
 STRICT = Rules()
+
+
+Held = TypeVar("Held", bound="Conversation")
 
 
 class Conversation:
@@ -157,16 +160,14 @@ class Conversation:
         return {"cells": cells, "metadata": write_metadata(document, {}), "nbformat": 4, "nbformat_minor": 5}
 
 
-def again(
-    notebook: dict[str, Any], rules: Rules = STRICT, prepare: Callable[[Conversation], None] = lambda held: None, guide: str = GUIDE
-) -> Any:
-    """Hold the conversation of a notebook again along its recording; the conversation and the replay. Raises what a cell raises."""
+def led(notebook: dict[str, Any], begin: Callable[[], Held], rules: Rules, prepare: Callable[[Held], None]) -> tuple[Held, Replay]:
+    """Hold the conversation of a notebook, begun anew, along its recording; it and the replay. Raises what a cell raises."""
     matching = match(notebook)
     assert matching.problem("n.ipynb") == ""
     replay = Replay(matching, rules)
 
-    async def body() -> Conversation:
-        held = Conversation(guide=guide, ids="again")
+    async def body() -> Held:
+        held = begin()
         prepare(held)
         replay.install(held.bench.seams)
         held.bench.seams.questions.provide(replay.people(lambda: (NobodyToAsk(), NobodyToApprove())))
@@ -175,3 +176,10 @@ def again(
         return held
 
     return asyncio.run(body()), replay
+
+
+def again(
+    notebook: dict[str, Any], rules: Rules = STRICT, prepare: Callable[[Conversation], None] = lambda held: None, guide: str = GUIDE
+) -> Any:
+    """``led``, with one agent."""
+    return led(notebook, lambda: Conversation(guide=guide, ids="again"), rules, prepare)

@@ -8,13 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from leading import Conversation
+from leading import Conversation, led
 from test_programs import programs
 
-from plan_mode_nb.agent.approval import NobodyToApprove
 from plan_mode_nb.agent.prestep import CallNext, Decision
 from plan_mode_nb.agent.prestep import Step as Proposed
-from plan_mode_nb.agent.questions import NobodyToAsk
 from plan_mode_nb.document.chunks import write_metadata
 from plan_mode_nb.document.document import Document, StoredSession
 from plan_mode_nb.exceptions import ModelError, ReplayError
@@ -23,7 +21,6 @@ from plan_mode_nb.log.session import Session
 from plan_mode_nb.log.vocabulary import draft
 from plan_mode_nb.models.script import call, fail, hold, say
 from plan_mode_nb.models.scripted import ScriptedModel, Step
-from plan_mode_nb.replay.matching import match
 from plan_mode_nb.replay.replay import Replay, Rules
 from plan_mode_nb.testing.nursery import MemoryNursery
 
@@ -72,20 +69,7 @@ def live(*steps: Step, own: Sequence[Sequence[Step]] = (), depth: int = 3, cells
 def again(
     notebook: dict[str, Any], rules: Rules = STRICT, depth: int = 3, prepare: Callable[[Held], object] = lambda held: None
 ) -> tuple[Held, Replay]:
-    matching = match(notebook)
-    assert matching.problem("n.ipynb") == ""
-    replay = Replay(matching, rules)
-
-    async def body() -> Held:
-        held = Held(ids="again", depth=depth)
-        prepare(held)
-        replay.install(held.bench.seams)
-        held.bench.seams.questions.provide(replay.people(lambda: (NobodyToAsk(), NobodyToApprove())))
-        for cell in matching.cells:
-            await held.run(cell.source, replay)
-        return held
-
-    return asyncio.run(body()), replay
+    return led(notebook, lambda: Held(ids="again", depth=depth), rules, prepare)
 
 
 def task(words: str, kind: str = "spawn_agent", id: str | None = None) -> Any:
