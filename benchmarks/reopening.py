@@ -33,9 +33,10 @@ def measure() -> dict[str, Any]:
         return {"reopen_ratio": rounded(ours / plain), "memory_ratio": rounded(_memory(path) / path.stat().st_size)}
 
 
-def reopened(path: Path) -> dict[str, Any]:
-    """What a notebook's session amounts to: opened, checked, and folded once."""
-    return session_summary(opened(path, SUMMARY))
+def reopened(path: Path) -> tuple[Session, dict[str, Any]]:
+    """A notebook's session, opened and checked, and what it amounts to: folded once."""
+    session = opened(path, SUMMARY)
+    return session, session_summary(session)
 
 
 def opened(path: Path, folds: Sequence[Fold[Any, Any]] = ()) -> Session:

@@ -19,7 +19,11 @@ _QUOTED = 80
 
 def quoted(value: object) -> str:
     """A value from outside as a sentence may hold it: on one line, and bounded, because a damaged log can hold anything."""
-    text = " ".join(str(value).split()) if isinstance(value, Exception) else repr(value)
+    return bounded(" ".join(str(value).split()) if isinstance(value, Exception) else repr(value))
+
+
+def bounded(text: str) -> str:
+    """A text that is short enough for a sentence to hold."""
     return text if len(text) <= _QUOTED else f"{text[: _QUOTED - 1]}…"
 
 

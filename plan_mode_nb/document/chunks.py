@@ -156,7 +156,7 @@ def _joined(chunks: Mapping[int, Any]) -> list[str]:
         if start != len(lines):
             raise FormatError(f"its events {min(start, len(lines))} to {max(start, len(lines)) - 1} are missing or doubled")
         value = chunks[start]
-        if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
+        if not isinstance(value, list) or not set(map(type, value)) <= {str}:
             raise FormatError(f"its events from {start} on are not a list of lines")
         lines.extend(value)
     return lines

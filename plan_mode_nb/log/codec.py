@@ -9,24 +9,23 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, NoReturn, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Literal, NoReturn
 
 import msgspec
 
 from plan_mode_nb.exceptions import FormatError, quoted
-from plan_mode_nb.log.events import Draft, Event, Replace
+from plan_mode_nb.log.events import SAFE_INTEGER, Draft, Event, Replace
+from plan_mode_nb.log.faults import sentence
 
 _encoder = msgspec.json.Encoder()
 _encode, _encode_lines = _encoder.encode, _encoder.encode_lines
 _decoder = msgspec.json.Decoder(Event)
 _decode, _decode_lines = _decoder.decode, _decoder.decode_lines
-_FAULTS = (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError)
-SAFE_INTEGER = 2**53 - 1
-"""JavaScript's largest safe integer: beyond it dsh could not read the number back unchanged."""
+FAULTS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError)
+"""What the strict parser raises."""
 _LONG_NUMBER = re.compile(rb"\d{16}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-T = TypeVar("T")
 
 
 def encode(event: Event) -> str:
@@ -55,12 +54,10 @@ def decode(line: str | bytes, *, at: int | None = None, lone: Literal["replace",
     where = "" if at is None else f"line {at}: "
     try:
         event = _decode(line)
-    except _FAULTS as error:
+    except FAULTS as error:
         event = _decode_as_javascript(line, where, at, error, lone)
     if event.ignorable is False:
         raise FormatError(f"{where}`ignorable` may only be true", line=at)
-    if event.seq < 0 or event.seq > SAFE_INTEGER or abs(event.time) > SAFE_INTEGER:
-        raise FormatError(f"{where}`seq` and `time` must be safe integers", line=at)
     if isinstance(event.surface_op, Replace) and "op" not in json.loads(line)["surfaceOp"]:
         raise FormatError(f'{where}`surfaceOp` must be "append" or exactly {{op: "replace", start, end}}', line=at)
     if ("\n" in line) if isinstance(line, str) else (b"\n" in line):
@@ -88,22 +85,21 @@ def decode_batch(text: bytes, count: int) -> list[Event] | None:
 
     Each row is one JSON value, or is found out not to be: the parser lets a value run over a newline and two stand on one line.
     """
-    events = decode_rows(_decode_lines, text, count)
-    return events if events is not None and all(map(_is_plain, events)) else None
-
-
-def decode_rows(parse: Callable[[bytes], list[T]], text: bytes, count: int) -> list[T] | None:
-    """What a decoder's ``decode_lines`` makes of ``count`` rows (see :func:`decode_batch`); None where it refuses one of them."""
     try:
-        values = parse(text)
-    except _FAULTS:
+        events = _decode_lines(text)
+    except FAULTS:
         return None
-    return values if len(values) == count else None
+    return events if len(events) == count and all(map(_is_plain, events)) else None
 
 
-def are_lines(lines: Sequence[str]) -> bool:
-    """Whether each, if it parses among the others, is one object and no more: no JSON value goes on with ``{`` after ``}``."""
-    return {line[:1] for line in lines} == {"{"} and {line[-1:] for line in lines} == {"}"} and "\n" not in "".join(lines)
+def decode_next(line: str, seq: int) -> Event | None:
+    """The event of a line, if it is the event ``seq``; None where the line needs a closer look, by :func:`decode`."""
+    try:
+        event = _decode(line)
+    except FAULTS:
+        return None
+    is_next = event.seq == seq and event.ignorable is not False and type(event.surface_op) is not Replace and "\n" not in line
+    return event if is_next else None
 
 
 def encode_batch(events: Sequence[Event]) -> bytes | None:
@@ -116,8 +112,7 @@ def encode_batch(events: Sequence[Event]) -> bytes | None:
 
 def _is_plain(event: Event) -> bool:
     """Whether nothing about an event needs a closer look at its line (see :func:`decode`)."""
-    is_small = 0 <= event.seq <= SAFE_INTEGER and -SAFE_INTEGER <= event.time <= SAFE_INTEGER
-    return is_small and event.ignorable is not False and type(event.surface_op) is not Replace
+    return event.ignorable is not False and type(event.surface_op) is not Replace
 
 
 def stage(draft: Draft, seq: int, time: int) -> tuple[Event, str]:
@@ -132,7 +127,7 @@ def stage(draft: Draft, seq: int, time: int) -> tuple[Event, str]:
         line = _encode(event)
         kept = _decode(line)
         lossless = kept.data == draft.data and not _unsafe(line, kept.data)
-    except (*_FAULTS, TypeError, OverflowError) as error:
+    except (*FAULTS, TypeError, OverflowError) as error:
         raise FormatError(f"{draft.type}: its data is not lossless JSON: {error}") from None
     if not lossless:
         raise FormatError(
@@ -171,9 +166,10 @@ def _decode_as_javascript(line: str | bytes, where: str, at: int | None, fault: 
         text = line.decode() if isinstance(line, bytes) else line
         text.encode()
         return msgspec.convert(parse_as_javascript(text, lone=lone), Event)
-    except _FAULTS as error:
-        reason = fault if isinstance(error, json.JSONDecodeError) else error
-        raise FormatError(f"{where}not an event: {quoted(reason)}", line=at) from None
+    except FAULTS as error:
+        found = fault if isinstance(error, json.JSONDecodeError) else error
+        reason = sentence(found, "it") if isinstance(found, msgspec.ValidationError) else quoted(found)
+        raise FormatError(f"{where}not an event: {reason}", line=at) from None
 
 
 def _no_constant(name: str) -> NoReturn:

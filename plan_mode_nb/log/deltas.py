@@ -6,16 +6,16 @@ a line that they do not accept is no damage but looked at by itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import UNSET, Meta
 
-from plan_mode_nb.log.codec import SAFE_INTEGER, decode_rows
+from plan_mode_nb.log.codec import FAULTS
+from plan_mode_nb.log.events import SAFE_INTEGER
 
 BEGINNING: Final = '{"type":"assistant/chunk",'
-"""How a line begins that :func:`read_deltas` may be asked about. It costs no parsing to see."""
+"""How a line begins that :func:`is_delta` may be asked about. It costs no parsing to see."""
 
 _Integer = Annotated[int, Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
 
@@ -59,6 +59,7 @@ class _Finish(_Exact, tag_field="type", tag="finish"):
 
 
 _REPORTS: Final = frozenset({_Usage, _Finish})
+"""What reports on the answer instead of being a piece of it: folds read it."""
 
 
 class _Data(_Exact):
@@ -73,16 +74,13 @@ class _Chunk(_Exact, tag_field="type", tag="assistant/chunk"):
     data: _Data
 
 
-_decode_lines = msgspec.json.Decoder(_Chunk).decode_lines
+_decode = msgspec.json.Decoder(_Chunk).decode
 
 
-def read_deltas(text: bytes, seqs: Sequence[int]) -> list[int] | None:
-    """Check rows that begin as :data:`BEGINNING` says, each a line. ``seqs``: the seq that each must have.
-
-    Returns the seqs of those that report on the answer instead of being a piece of it, which folds do read; None where a line needs a
-    closer look.
-    """
-    chunks = decode_rows(_decode_lines, text, len(seqs))
-    if chunks is None or [chunk.seq for chunk in chunks] != seqs:
-        return None
-    return [chunk.seq for chunk in chunks if type(chunk.data.chunk) in _REPORTS]
+def is_delta(line: str, seq: int) -> bool:
+    """Whether a line that begins as :data:`BEGINNING` says is a piece of an answer, and the event ``seq``. If not, it needs a look."""
+    try:
+        chunk = _decode(line)
+    except FAULTS:
+        return False
+    return chunk.seq == seq and type(chunk.data.chunk) not in _REPORTS and "\n" not in line

@@ -6,16 +6,18 @@ Shapes and names are deepseek-harness's session format, version 0 (``FORMAT.md``
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NewType
+from typing import Annotated, Any, Final, Literal, NewType
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 SessionId = NewType("SessionId", str)
 Clock = Callable[[], int]
 """Integer Unix milliseconds."""
 
 FORMAT_VERSION = 0
+SAFE_INTEGER: Final = 2**53 - 1
+"""JavaScript's largest safe integer: beyond it dsh could not read the number back unchanged."""
 
 
 class Replace(msgspec.Struct, frozen=True, tag_field="op", tag="replace", forbid_unknown_fields=True):
@@ -39,8 +41,8 @@ class Event(
     """One row of the log. ``seq`` is contiguous from 0, ``time`` integer Unix milliseconds, ``data`` lossless JSON (never mutate it)."""
 
     type: str
-    seq: int
-    time: int
+    seq: Annotated[int, Meta(ge=0, le=SAFE_INTEGER)]
+    time: Annotated[int, Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
     data: Any
     surface_op: SurfaceOp | UnsetType = UNSET
     source_event_seqs: list[int] | UnsetType = UNSET

@@ -97,3 +97,7 @@ class Events(_Growing[Event]):
     def type(self, seq: int) -> str:
         """The type of the event ``seq``, from 0; cheaper than the event."""
         return self._appended[seq - self._first].type if seq >= self._first else self.loaded.type(seq)
+
+    def last(self, types: frozenset[str]) -> int | None:
+        """The seq of the last event of these types, None where there is none."""
+        return next((seq for seq in range(len(self) - 1, -1, -1) if self.type(seq) in types), None)

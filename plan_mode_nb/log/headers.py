@@ -8,8 +8,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from plan_mode_nb.exceptions import FormatError, quoted
-from plan_mode_nb.log.codec import SAFE_INTEGER
-from plan_mode_nb.log.events import FORMAT_VERSION, Header, SessionId
+from plan_mode_nb.log.events import FORMAT_VERSION, SAFE_INTEGER, Header, SessionId
 
 RETIRED_KEYS = ("sandboxMode", "approvalPolicy")
 """Once part of the header, now events. A header that has them would be half understood."""

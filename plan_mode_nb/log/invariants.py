@@ -8,6 +8,7 @@ every append and only followed on load: deepseek-harness checks it in its tests 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from plan_mode_nb.exceptions import FormatError, InvariantError, quoted
 from plan_mode_nb.log.events import Event, Replace
+from plan_mode_nb.log.growing import Events
 from plan_mode_nb.log.payloads import check_payload
 from plan_mode_nb.log.surface import apply, check_surface
 from plan_mode_nb.log.vocabulary import KNOWN, RETIRED, SURFACE
@@ -23,20 +25,7 @@ from plan_mode_nb.log.vocabulary import KNOWN, RETIRED, SURFACE
 TOOL_NOT_STARTED = "TOOL_NOT_STARTED"
 TOOL_OUTCOME_UNKNOWN = "TOOL_OUTCOME_UNKNOWN"
 _SYNTHETIC = (TOOL_NOT_STARTED, TOOL_OUTCOME_UNKNOWN)
-_MOVES = frozenset(
-    {
-        "turn/start",
-        "turn/end",
-        "step/start",
-        "step/end",
-        "tool/call",
-        "tool/result",
-        "compaction/start",
-        "compaction/end",
-        "session/end-seed",
-    }
-)
-"""What :func:`moved` looks at: most events of a long log are none of these."""
+_TURNS = frozenset({"turn/start", "turn/end"})
 TURN_ENCLOSED = frozenset({"todo/write", "request/header", "request/context", "approval/asked", "approval/decided"})
 """What belongs to a turn's work: refused between turns. A selection of plan mode is legal between turns."""
 
@@ -64,14 +53,14 @@ class Trace:
         self.nodes: list[int] = []
 
     def take(self, event: Event, earlier: Callable[[int], Event]) -> None:
-        """Check the next event of a log that is loaded, as far as a load does, and move past it. ``earlier``: the event of a seq before it.
+        """Check the next event of a log that is loaded, as far as a load does. ``earlier``: the event of a seq before it.
+
+        The place does not follow: the last turn alone tells it (:func:`place_of`).
 
         Raises:
             FormatError, InvariantError: it breaks a rule.
         """
         _check(event, self.nodes, earlier)
-        if event.type in _MOVES:
-            self.place = moved(event, self.place)
         if event.surface_op is not UNSET:
             apply(self.nodes, event)
 
@@ -120,6 +109,14 @@ def _refuse_unknown(event: Event) -> None:
         raise FormatError(
             f"event {event.seq} has the type {quoted(event.type)}, which this version does not know; upgrade plan_mode_nb to read it"
         )
+
+
+def place_of(events: Events) -> Place:
+    """Where a log stands, whether or not it is in order.
+
+    Its last ``turn/start`` or ``turn/end`` says all of what came before it: both name their turn, and nothing else is open after one.
+    """
+    return reduce(lambda place, event: moved(event, place), events.since(events.last(_TURNS) or 0), Place())
 
 
 def moved(event: Event, place: Place) -> Place:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from plan_mode_nb.exceptions import FormatError
-from plan_mode_nb.log.codec import are_lines, decode, decode_batch
-from plan_mode_nb.log.deltas import BEGINNING, read_deltas
+from plan_mode_nb.log.codec import decode, decode_batch, decode_next
+from plan_mode_nb.log.deltas import BEGINNING, is_delta
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.packed import Run, read_run
 from plan_mode_nb.log.vocabulary import CHUNK, DELTA, kind_of
@@ -193,42 +193,21 @@ def load_lines(lines: Sequence[str], visit: Callable[[Event], None]) -> Loaded:
     """
     rows = Listed(lines)
     kinds: list[str] = []
-    for first in range(0, len(rows), BATCH):
-        places = range(first, min(first + BATCH, len(rows)))
-        kinds += _load_together(rows, places, visit) or _load_each(rows, places, visit)
+    for seq, line in enumerate(rows.lines):
+        if line.startswith(BEGINNING) and is_delta(line, seq):
+            kinds.append(DELTA)
+            continue
+        event = decode_next(line, seq) or _looked_at(line, seq)
+        kinds.append(sys.intern(event.type))
+        visit(event)
     return Loaded(rows, kinds, None, len(kinds))
 
 
-def _load_together(rows: Listed, places: range, visit: Callable[[Event], None]) -> list[str] | None:
-    """The rows' kinds; None, and nothing visited, where one of them needs a closer look."""
-    lines = rows.lines[places.start : places.stop]
-    if not are_lines(lines):
-        return None
-    streamed: list[int] = []
-    others: list[int] = []
-    for place, line in enumerate(lines, places.start):
-        (streamed if line.startswith(BEGINNING) else others).append(place)
-    read = read_deltas(rows.joined(streamed), streamed) if streamed else []
-    others = sorted([*others, *(streamed if read is None else read)])
-    events = decode_batch(rows.joined(others), len(others)) if others else []
-    if events is None or [event.seq for event in events] != others:
-        return None
-    kinds = [DELTA] * len(places)
-    for event in events:
-        kinds[event.seq - places.start] = sys.intern(event.type)
-        visit(event)
-    return kinds
-
-
-def _load_each(rows: Listed, places: range, visit: Callable[[Event], None]) -> list[str]:
-    kinds = []
-    for place in places:
-        event = decode(rows[place], at=place + 1)
-        if event.seq != place:
-            raise FormatError(f"line {place + 1}: expected seq {place}, found {event.seq}", line=place + 1)
-        kinds.append(sys.intern(event.type))
-        visit(event)
-    return kinds
+def _looked_at(line: str, seq: int) -> Event:
+    event = decode(line, at=seq + 1)
+    if event.seq != seq:
+        raise FormatError(f"line {seq + 1}: expected seq {seq}, found {event.seq}", line=seq + 1)
+    return event
 
 
 NOTHING = Loaded(Listed(()), (), None, 0)

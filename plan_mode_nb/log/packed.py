@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from plan_mode_nb.log.codec import SAFE_INTEGER, decode, encode, encode_batch, parse_as_javascript
-from plan_mode_nb.log.events import Event
+from plan_mode_nb.log.codec import decode, encode, encode_batch, parse_as_javascript
+from plan_mode_nb.log.events import SAFE_INTEGER, Event
 
 TAGS: Final = ("text-chunks", "reasoning-chunks", "tool-call-chunks")
 _CALL: Final = b'{"type":"tool-call-chunks"'

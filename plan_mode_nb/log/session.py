@@ -19,7 +19,7 @@ from plan_mode_nb.log.codec import decode, stage
 from plan_mode_nb.log.events import Clock, Draft, Event, Header, SessionId
 from plan_mode_nb.log.fold import Fold, Together
 from plan_mode_nb.log.growing import Events, Lines
-from plan_mode_nb.log.invariants import Place, Trace
+from plan_mode_nb.log.invariants import Place, Trace, place_of
 from plan_mode_nb.log.loaded import Loaded, load_lines
 from plan_mode_nb.log.vocabulary import DELTA, draft
 
@@ -63,6 +63,7 @@ class Session:
         together = Together([fold for fold in folds if fold.types is not None and DELTA not in fold.types])
         loaded = self._load(lines, together)
         self.events, self.lines = Events(loaded), Lines(loaded)
+        self._trace.place = place_of(self.events)
         self.sink = sink
         self._clock = clock
         self._owed: list[tuple[Event, str]] = []

@@ -11,9 +11,9 @@ from log_strategies import sessions
 
 from plan_mode_nb.document.chunks import CHUNK_CODE_POINTS, chunked, read_metadata, write_metadata
 from plan_mode_nb.document.document import StoredSession, one_session
-from plan_mode_nb.log.codec import SAFE_INTEGER, decode, decode_all, encode, stage
+from plan_mode_nb.log.codec import decode, decode_all, encode, stage
 from plan_mode_nb.log.dsh import read_jsonl, write_jsonl
-from plan_mode_nb.log.events import Draft, Header, SessionId
+from plan_mode_nb.log.events import SAFE_INTEGER, Draft, Header, SessionId
 from plan_mode_nb.log.session import Session
 
 NUMBERS = st.integers(-SAFE_INTEGER, SAFE_INTEGER) | st.floats(allow_nan=False, allow_infinity=False).filter(

@@ -140,7 +140,9 @@ def test_a_rule_that_a_file_breaks_is_told_with_the_line_it_stands_on() -> None:
     made = streamed(5)
     bad = made.lines[-2].replace('"turn":1', '"turn":"1"')
     file = write_jsonl(made.header, packed([*made.lines[:-2], bad, made.lines[-1]]))
-    with pytest.raises(InvariantError, match=r"^line 7: event 9: step/end: `turn` must be a safe integer; correct that line in a copy"):
+    with pytest.raises(
+        InvariantError, match=r"^line 7: event 9: step/end: `turn` must be a safe integer, not a string; correct that line in a copy"
+    ):
         Session(made.header, clock=lambda: 1, lines=read_jsonl(file)[1])
     unknown = '{"type":"from/the-future","seq":0,"time":1,"data":{}}'
     with pytest.raises(FormatError, match=r"^line 2: event 0 has the type 'from/the-future'.*upgrade") as caught:

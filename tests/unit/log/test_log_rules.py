@@ -29,6 +29,10 @@ OPEN_STEP = [turn_start(1), step_start(1, 1)]
 TEXT = {"content": [{"type": "text", "text": "x"}], "source": {"kind": "user"}, "role": "user", "id": "m"}
 
 
+def header_marking(**defaults: object) -> dict[str, object]:
+    return {"header": {"config": {"provider": "p", "model": "m"}, "adapterDefaults": defaults}}
+
+
 def replacing(start: int, end: int, *sources: int) -> Draft:
     return surface("user/message", TEXT, op=Replace(start, end), sources=list(sources))
 
@@ -221,3 +225,54 @@ def test_a_request_header_that_no_request_can_be_made_from_is_refused(data: dict
 def test_a_splice_that_cannot_be_applied_is_refused(data: dict[str, object]) -> None:
     with pytest.raises(InvariantError, match="agent/inbox/spliced"):
         new_session().append(draft("agent/inbox/spliced", data))
+
+
+@pytest.mark.parametrize(
+    ("refused", "sentence"),
+    [
+        (draft("turn/start", {}), "`turn` is missing"),
+        (draft("turn/start", {"turn": True}), "`turn` must be a safe integer, not a boolean"),
+        (draft("turn/start", {"turn": 2.5}), "`turn` must be a safe integer, not a number"),
+        (draft("todo/write", {"todos": [{"content": "x", "status": None}]}), "`todos[0].status` must be a string, not null"),
+        (draft("todo/write", {"todos": {}}), "`todos` must be a list, not an object"),
+        (Draft("todo/write", []), "data must be an object, not a list"),
+        (surface("user/message", {**TEXT, "id": ""}), "`id` must be a string that is not empty"),
+        (surface("user/message", {**TEXT, "role": "system"}), "`role` may not be 'system'"),
+        (draft("request/header", header_marking(x=True)), "`header.adapterDefaults` may not have `x`"),
+        (draft("request/header", header_marking(**{"x" * 999: 1})), "`header.adapterDefaults` may not have `xxx"),
+        (draft("request/header", header_marking(maxTokens=True)), "may mark reasoningEffort and maxTokens"),
+        (draft("question/answered", {"requestId": "q", "outcome": "z" * 999, "by": "person"}), "`outcome` may not be 'zzz"),
+    ],
+)
+def test_a_refused_payload_is_told_by_its_key_and_what_it_must_be(refused: Draft, sentence: str) -> None:
+    session = new_session()
+    session.append(turn_start(1))
+    with pytest.raises(InvariantError) as found:
+        session.append(refused)
+    assert sentence in str(found.value)
+    assert len(str(found.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("seq", "sentence"),
+    [("-1", "`seq` must be a safe integer, 0 or more"), ("9007199254740992", "`seq` must be a safe integer"), ('"0"', "not a string")],
+)
+def test_an_envelope_out_of_range_is_told_by_its_key(seq: str, sentence: str) -> None:
+    with pytest.raises(FormatError, match=r"^line 1: not an event: `seq` must") as found:
+        new_session(lines=[f'{{"type":"turn/start","seq":{seq},"time":0,"data":{{"turn":1}}}}'])
+    assert sentence in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("[]", "line 1: not an event: it must be an object, not a list"),
+        ('{"type":"turn/start","seq":0,"time":0}', "line 1: not an event: `data` is missing"),
+        ('{"type":"turn/start","seq":0,"time":0,"data":{},"more":1}', "line 1: not an event: it may not have `more`"),
+        ('{"type":"user/message","seq":0,"time":0,"data":{},"surfaceOp":"x"}', "line 1: not an event: `surfaceOp` may not be 'x'"),
+    ],
+)
+def test_a_line_that_is_no_event_is_told_by_what_is_wrong_with_it(line: str, sentence: str) -> None:
+    with pytest.raises(FormatError) as found:
+        new_session(lines=[line])
+    assert str(found.value) == sentence

@@ -221,5 +221,5 @@ def test_an_event_that_somebody_changed_in_memory_does_not_reach_the_lines() -> 
 def test_a_log_that_breaks_a_rule_is_refused_when_opened() -> None:
     good = new_session()
     good.append(plan_mode(True))
-    with pytest.raises(InvariantError, match=r"true or false, not 1"):
+    with pytest.raises(InvariantError, match=r"`active` must be true or false, not a number"):
         Session(good.header, clock=lambda: 1, lines=[good.lines[0].replace("true", "1")])

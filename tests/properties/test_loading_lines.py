@@ -1,4 +1,4 @@
-"""Lines that are read many at once are judged as each would be alone, and folds that are read on the way are what they are afterwards."""
+"""Lines that are read the quick way are judged as by a closer look, and folds that are read on the way are what they are afterwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from plan_mode_nb.exceptions import LogError
 from plan_mode_nb.folds.summary import SUMMARY, fold_summary, session_summary
 from plan_mode_nb.log import loaded
-from plan_mode_nb.log.deltas import read_deltas
+from plan_mode_nb.log.deltas import is_delta
 from plan_mode_nb.log.fold import fold_value
 from plan_mode_nb.log.session import Session
 from plan_mode_nb.log.vocabulary import draft
@@ -87,30 +87,32 @@ def verdict(lines: Sequence[str]) -> object:
 
 
 @pytest.fixture
-def one_by_one(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Undone by the test where it wants to read lines together."""
+def closely(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Every line gets the closer look; undone by the test where it wants the quick way."""
     with monkeypatch.context() as patch:
-        patch.setattr(loaded, "_load_together", lambda *_: None)
+        patch.setattr(loaded, "is_delta", lambda *_: False)
+        patch.setattr(loaded, "decode_next", lambda *_: None)
         yield patch
 
 
-def test_damage_is_found_and_named_alike_together_and_one_by_one(one_by_one: pytest.MonkeyPatch) -> None:
+def test_damage_is_found_and_named_alike_quickly_and_closely(closely: pytest.MonkeyPatch) -> None:
     """The types that judge streamed pieces accept nothing that the rules refuse, and every refusal keeps its sentence."""
     known, newer = streamed(PIECES), streamed([*PIECES, UNKNOWN])
     given_lines = [mutated(random.Random(seed), newer if seed % 10 == 0 else known) for seed in range(MUTATIONS)]
-    alone = [verdict(each) for each in given_lines]
-    one_by_one.undo()
-    together = [verdict(each) for each in given_lines]
-    refused = sum(isinstance(each, tuple) for each in alone)
+    close = [verdict(each) for each in given_lines]
+    closely.undo()
+    quick = [verdict(each) for each in given_lines]
+    refused = sum(isinstance(each, tuple) for each in close)
     assert MUTATIONS / 4 < refused < MUTATIONS * 3 / 4
-    for seed, (mine, theirs) in enumerate(zip(together, alone, strict=True)):
+    for seed, (mine, theirs) in enumerate(zip(quick, close, strict=True)):
         assert mine == theirs, f"seed {seed}: {set(given_lines[seed]) - set(known)}"
 
 
 def test_pieces_are_judged_by_their_types_alone() -> None:
     """What this saves is real: of a streamed log's chunks only those that report are looked at by themselves."""
     lines = streamed(PIECES)[:9]
-    assert read_deltas("\n".join(lines[2:]).encode(), list(range(2, 9))) == [7, 8]
+    assert [is_delta(line, seq) for seq, line in enumerate(lines)] == [False] * 2 + [True] * 5 + [False] * 2
+    assert not is_delta(lines[2], 3)
     seen: list[str] = []
     loaded.load_lines(lines, lambda event: seen.append(event.type))
     assert seen == ["turn/start", "step/start", "assistant/chunk", "assistant/chunk"]
