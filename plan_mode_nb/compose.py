@@ -6,8 +6,9 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from plan_mode_nb import plan
 from plan_mode_nb.agent.confinement import Enforced
@@ -39,16 +40,14 @@ INSTRUCTIONS_ORDER = 0
 """First: nothing in it changes within a session, so a provider's cache keeps it."""
 
 
-@dataclass(frozen=True)
-class Plugin:
+class Plugin(Struct, frozen=True):
     """A plugin's name, for messages, and how it is installed."""
 
     name: str
     install: Install
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What only a host knows of the place that the agent works in. Paths are absolute.
 
     ``network``: whether confined programs may use it. ``hidden``: folders that they see empty (connection files, journals). ``trusted``:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.presenting import presented
@@ -19,8 +20,7 @@ from plan_mode_nb.log.vocabulary import draft
 ApprovalOutcome = Literal["allowed-once", "rejected", "cancelled", "unavailable"]
 
 
-@dataclass(frozen=True)
-class ApprovalRequest:
+class ApprovalRequest(Struct, frozen=True):
     """``preview``: exactly what would run. ``reason``: why it needs a person, one sentence."""
 
     id: str
@@ -31,8 +31,7 @@ class ApprovalRequest:
     call_id: str | None
 
 
-@dataclass(frozen=True)
-class Decided:
+class Decided(Struct, frozen=True):
     """How a request ended and who decided it. ``reason``: one sentence for the model where a denial needs one."""
 
     outcome: ApprovalOutcome

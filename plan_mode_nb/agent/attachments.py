@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from plan_mode_nb.exceptions import PlanModeError
 from plan_mode_nb.log.messages import Block, attachment_id, digest_of
@@ -27,8 +28,7 @@ class ImageError(PlanModeError):
     """Bytes that no model can be shown; says why."""
 
 
-@dataclass(frozen=True)
-class ImageFacts:
+class ImageFacts(Struct, frozen=True):
     """What the bytes say of themselves. Sides in pixels."""
 
     media_type: MediaType

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.agent import Agent, root_of
 from plan_mode_nb.agent.commands import Command, CommandCall, CommandResult
@@ -18,8 +19,7 @@ from plan_mode_nb.log.vocabulary import draft
 V = TypeVar("V", bound=str)
 
 
-@dataclass(frozen=True)
-class Axis(Generic[V]):
+class Axis(Struct, Generic[V], frozen=True):
     """``command``: the name of its command; ``title``: its name in sentences; ``type`` and ``key``: its event and the value's key in it.
 
     ``meanings``: every value of the closed set, in the order shown, with one line that says what it means. ``default`` holds before the

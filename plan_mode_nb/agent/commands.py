@@ -8,8 +8,10 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.registry import Registry, Undo
@@ -21,8 +23,7 @@ from plan_mode_nb.log.vocabulary import draft
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class CommandCall:
+class CommandCall(Struct, frozen=True):
     """One use. ``args``: the raw text after the name; ``images``: image blocks that came with it.
 
     ``literal``: the text is a message whatever it says (the body of a cell); no word of it is a keyword. ``id``: the ``commandId``
@@ -36,8 +37,7 @@ class CommandCall:
     id: str = ""
 
 
-@dataclass(frozen=True)
-class CommandResult:
+class CommandResult(Struct, frozen=True):
     """``text``: one line for the person. ``turn``: a turn should follow, because the command left something in the inbox."""
 
     kind: Literal["success", "error"]
@@ -48,8 +48,7 @@ class CommandResult:
 Handler = Callable[[CommandCall], CommandResult | Awaitable[CommandResult]]
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(Struct, frozen=True):
     """``hint`` shows what may follow the name; ``help`` is what ``?`` prints; ``recorded_args`` is what the log keeps of a call's text.
 
     ``magic``: whether a shell has a magic of this name; otherwise the command stands under another one (``%session compact``).

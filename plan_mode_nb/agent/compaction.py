@@ -6,8 +6,9 @@ Without the plugin nobody asks, and nothing is compacted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.registry import Registry, Undo
@@ -25,16 +26,14 @@ Trigger: TypeAlias = Literal["asked", "pressure", "overflow", "shorter"]
 long. ``shorter``: no summary came of the span that was tried; perhaps one comes of less."""
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(Struct, frozen=True):
     """A span of the surface: the seqs of its first and last node, inclusive, by position (``start`` may exceed ``end`` as a number)."""
 
     start: int
     end: int
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(Struct, frozen=True):
     """Whether an agent's conversation is compacted now. ``tried``, ``error``: the span that was tried before, and why that failed."""
 
     agent: Agent

@@ -6,8 +6,9 @@ Nobody provided refuses: a composition that forgot its limits must start no prog
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.registry import Undo
@@ -19,8 +20,7 @@ Enforcement = Literal["full", "partial", "none"]
 """``full``: everything that is promised is enforced by the operating system; ``partial``: some of it; ``none``: nothing confines here."""
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """What to start in place of a program. ``limits``: what holds for it, in words ("" where nothing limits it).
 
     ``denied(output)``: the words of the operating system in it that read like a limit's refusal, or "". ``close``: call it once when the
@@ -36,8 +36,7 @@ class Launch:
     close: Callable[[], None] = lambda: None
 
 
-@dataclass(frozen=True)
-class Enforced:
+class Enforced(Struct, frozen=True):
     """What enforces limits here. ``sentence``: for people, with what to do where it is not ``full``."""
 
     enforcement: Enforcement

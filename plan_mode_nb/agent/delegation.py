@@ -7,8 +7,9 @@ turn, inside the call that made it: stopped with its parent, gone when the call 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.registry import Registry, Undo, entered
@@ -35,8 +36,7 @@ class ChildAgent(Agent, Protocol):
         """
 
 
-@dataclass(frozen=True)
-class Birth:
+class Birth(Struct, frozen=True):
     """A child that is about to begin. ``parent`` made it in its call ``call_id``; ``label``: its task in a few words."""
 
     child: ChildAgent

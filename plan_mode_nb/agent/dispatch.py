@@ -10,8 +10,9 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from plan_mode_nb.agent.seams import Seams
 from plan_mode_nb.agent.tools import CallInterrupted, Outcome, ToolCall, ToolError, ToolRegistry, ToolResult, error_result

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
+
+from msgspec import Struct, field
 
 from plan_mode_nb.agent.prestep import Step
 from plan_mode_nb.agent.registry import Undo
@@ -16,8 +17,7 @@ PLUGIN: Final = "mcp"
 """The source of what the model is told about them."""
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(Struct, frozen=True):
     """A server that is started here and spoken to over its standard streams. ``env``: added to a small environment without secrets."""
 
     command: str
@@ -26,24 +26,21 @@ class Program:
     cwd: str | None = None
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(Struct, frozen=True):
     """A server that runs elsewhere. ``headers``: sent with every request."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Server:
+class Server(Struct, frozen=True):
     """One configured server. ``name``: letters, digits, ``_`` and ``-``, at most 32."""
 
     name: str
     at: Program | Address
 
 
-@dataclass(frozen=True)
-class Offered:
+class Offered(Struct, frozen=True):
     """A tool as its server describes it. ``parameters``: its JSON schema, unchanged."""
 
     name: str
@@ -51,8 +48,7 @@ class Offered:
     parameters: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True):
     """One piece of an answer. ``text``: what it says, or what it is where that is no text; ``data``: an image's bytes."""
 
     kind: Literal["text", "image", "other"]
@@ -60,8 +56,7 @@ class Part:
     data: bytes = b""
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """``value``: the structured result where the server gave one."""
 
     parts: tuple[Part, ...]
@@ -108,8 +103,7 @@ class Connection(Protocol):
 Connect = Callable[[Server], Connection]
 
 
-@dataclass(frozen=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """What a recording says of a turn's servers: the schemas of their tools, and what the model was told when the turn began."""
 
     schemas: tuple[Mapping[str, Any], ...] = ()

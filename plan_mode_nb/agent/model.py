@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
+from msgspec import Struct, field
 
 from plan_mode_nb.exceptions import ModelError
 from plan_mode_nb.log.messages import Message
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """A pure function of the log.
 
     ``config`` is the header's (provider, model, settings); ``tools`` are ``{name, description, parameters}``;

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, assert_never
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.approval import Decided
@@ -19,8 +20,7 @@ from plan_mode_nb.agent.tools import CallInterrupted, Outcome, ToolCall, ToolErr
 UNCONFINABLE: Final = "this code cannot be confined"
 
 
-@dataclass(frozen=True)
-class UnconfinedRun:
+class UnconfinedRun(Struct, frozen=True):
     """A call that would run where nothing limits what it reads, writes and reaches.
 
     ``preview``: exactly what would run. ``reason``: why it would run so, as the beginning of a sentence.
@@ -32,13 +32,11 @@ class UnconfinedRun:
     reason: str = UNCONFINABLE
 
 
-@dataclass(frozen=True)
-class Allowed:
+class Allowed(Struct, frozen=True):
     """This one run may go ahead."""
 
 
-@dataclass(frozen=True)
-class Denied:
+class Denied(Struct, frozen=True):
     """It may not. ``message``: one sentence that tells the model what happened and what it can do."""
 
     message: str

@@ -6,16 +6,16 @@ A listener asks the rest first and acts on their decision: ``decision = await ca
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.waterfall import PLACES, Place, Waterfall
 from plan_mode_nb.log.messages import Message
 
 
-@dataclass
-class Step:
+class Step(Struct):
     """A proposed step. ``messages``: claimed from the inbox, in order. A listener may set ``model`` (a model's name) for this step.
 
     ``due``: results wait for the model, so the step runs even without a message. ``is_stopped``: whether the turn is being stopped; such
@@ -35,15 +35,13 @@ class Step:
         return (self.due or bool(entering)) and not self.is_stopped()
 
 
-@dataclass(frozen=True)
-class Enter:
+class Enter(Struct, frozen=True):
     """Accepted, with the messages that the step begins with, in order."""
 
     messages: tuple[Message, ...]
 
 
-@dataclass(frozen=True)
-class Reject:
+class Reject(Struct, frozen=True):
     """Refused: the turn ends as ``blocked``. ``reason``: one sentence for the person."""
 
     reason: str

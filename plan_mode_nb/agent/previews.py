@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.registry import Undo, entered
 from plan_mode_nb.log.events import SessionId
@@ -13,8 +14,7 @@ from plan_mode_nb.log.events import SessionId
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Preview:
+class Preview(Struct, frozen=True):
     """More text of one block of the answer that is streaming. ``start``: the model began (again): drop what was shown of this step."""
 
     session: SessionId

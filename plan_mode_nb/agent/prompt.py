@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.registry import Registry, Undo
@@ -13,15 +14,13 @@ SEPARATOR = "\n\n"
 """Between two sections."""
 
 
-@dataclass(frozen=True)
-class PromptContext:
+class PromptContext(Struct, frozen=True):
     """What a section may depend on. ``agent`` is None where a prompt is assembled for nobody (a preview)."""
 
     agent: Agent | None
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(Struct, frozen=True):
     """``text`` gives the section's exact text, or an empty string for none. Lower ``order`` comes first.
 
     ``changes``: the text may differ from one request of a session to the next.

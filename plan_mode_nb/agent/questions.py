@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, get_args
 
 import msgspec
+from msgspec import Struct
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.presenting import Fault, presented
@@ -49,8 +49,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     custom: str | None = None
 
 
-@dataclass(frozen=True)
-class QuestionRequest:
+class QuestionRequest(Struct, frozen=True):
     """What a provider presents. ``session`` and ``call_id`` say whose it is."""
 
     request_id: str
@@ -59,8 +58,7 @@ class QuestionRequest:
     call_id: str | None
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """How a request ended. ``reason``: one sentence where there is no answer."""
 
     outcome: QuestionOutcome
@@ -91,8 +89,7 @@ _FAULTS: Final[dict[Fault, Reply]] = {
 }
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A reply, and the ``question/answered`` event that the asker commits together with what follows from it."""
 
     request_id: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.registry import Registry, Undo
 from plan_mode_nb.log.messages import Block, Message
@@ -22,8 +23,7 @@ def before_last_token(text: str) -> int:
     return len(text) - len(last)
 
 
-@dataclass(frozen=True)
-class _Redaction:
+class _Redaction(Struct, frozen=True):
     text: Redact
     settled: Settled
 

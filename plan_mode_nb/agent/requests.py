@@ -7,8 +7,9 @@ the step's own, and its messages are those that the log has now.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.waterfall import Waterfall
@@ -18,8 +19,7 @@ RequestErrorAction: TypeAlias = Literal["retry", "derive", "fail"]
 """``retry``: the same request again. ``derive``: the history was replaced (compaction); the step's request is derived from it again."""
 
 
-@dataclass(frozen=True)
-class FailedRequest:
+class FailedRequest(Struct, frozen=True):
     """One attempt that failed, in an open step. ``provider``: of the request's configuration."""
 
     agent: Agent

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from plan_mode_nb.agent.approval import Approvals
 from plan_mode_nb.agent.commands import CommandRegistry
@@ -32,8 +33,7 @@ def random_id() -> str:
     return uuid.uuid4().hex
 
 
-@dataclass
-class Seams:
+class Seams(Struct):
     """Registries and protocols that the loop and the plugins meet in. ``new_id`` names messages, requests and commands."""
 
     new_id: Callable[[], str]

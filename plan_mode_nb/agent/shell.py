@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
+
+from msgspec import Struct
 
 ShellStatus = Literal["ok", "error", "interrupted"]
 
 
-@dataclass(frozen=True)
-class ShellImage:
+class ShellImage(Struct, frozen=True):
     """A figure that code displayed."""
 
     media_type: str
     data: bytes
 
 
-@dataclass(frozen=True)
-class ShellResult:
+class ShellResult(Struct, frozen=True):
     """What code printed and returned, as one text in order; its figures; a traceback's text is part of ``text``."""
 
     status: ShellStatus

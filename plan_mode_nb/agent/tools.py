@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.registry import Registry, Undo, entered
@@ -25,8 +26,7 @@ class ToolError(PlanModeError):
         self.code = code
 
 
-@dataclass(frozen=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """One call. ``arguments`` is the raw JSON text as the model produced it; ``agent`` is None where nobody calls (a test, a script)."""
 
     name: str
@@ -37,8 +37,7 @@ class ToolCall:
     agent: Agent | None
 
 
-@dataclass(frozen=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """What the model gets. ``value``: the structured result, for code that calls tools; ``meta``: the tool's private presentation data."""
 
     content: tuple[Block, ...]
@@ -48,8 +47,7 @@ class ToolResult:
     meta: Any = None
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """A result and the events that must be true together with it: one append, one journal write, events first."""
 
     result: ToolResult
@@ -64,8 +62,7 @@ class CallInterrupted(asyncio.CancelledError):
         self.outcome = outcome
 
 
-@dataclass(frozen=True)
-class Presentation:
+class Presentation(Struct, frozen=True):
     """How a call or result wants to be shown. ``kind`` says what ``body`` is; presentation never changes what happened."""
 
     title: str
@@ -83,8 +80,7 @@ recorded result where the two differ.
 """
 
 
-@dataclass(frozen=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """``run`` never raises: see :meth:`ToolRegistry.run`."""
 
     name: str

@@ -6,7 +6,6 @@ About thirty lines of our own, because no plugin library has one.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
 from plan_mode_nb.agent.registry import Undo, entered
@@ -17,14 +16,15 @@ Asked = TypeVar("Asked")
 Decided = TypeVar("Decided")
 
 
-@dataclass
 class Waterfall(Generic[Asked, Decided]):
-    """Listeners by place; within a place the first registered is the outer one. ``last``: the decision where nobody decides."""
+    """Listeners by place; within a place the first registered is the outer one."""
 
-    last: Callable[[Asked], Decided]
-    _listeners: dict[Place, list[tuple[Callable[[Asked, Callable[[Asked], Awaitable[Decided]]], Awaitable[Decided]]]]] = field(
-        default_factory=lambda: {place: [] for place in PLACES}
-    )
+    def __init__(self, last: Callable[[Asked], Decided]) -> None:
+        """``last``: the decision where nobody decides."""
+        self.last = last
+        self._listeners: dict[Place, list[tuple[Callable[[Asked, Callable[[Asked], Awaitable[Decided]]], Awaitable[Decided]]]]] = {
+            place: [] for place in PLACES
+        }
 
     def register(
         self, listener: Callable[[Asked, Callable[[Asked], Awaitable[Decided]]], Awaitable[Decided]], place: Place = "default"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from plan_mode_nb.log.events import Header
 
 
-@dataclass(frozen=True)
-class StoredSession:
+class StoredSession(Struct, frozen=True):
     """One session as text. ``raw``: its header as it was read, with keys that this version does not know; None for one made here."""
 
     header: Header
@@ -24,8 +24,7 @@ class StoredSession:
         return self.header.to_json() if self.raw is None else dict(self.raw)
 
 
-@dataclass(frozen=True)
-class Unread:
+class Unread(Struct, frozen=True):
     """What is ours by name but was not understood; written back as it was, and never over.
 
     ``headers``: entries of the index by session id. ``keys``: metadata keys. ``index``: further keys of the index.
@@ -36,8 +35,7 @@ class Unread:
     index: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Struct, frozen=True):
     """Every session of one notebook.
 
     ``agents``: name -> session id. ``chosen``: how often each name was sent to another session; missing is 0. ``attachments``: sha256 ->

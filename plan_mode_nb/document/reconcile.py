@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any
+
+from msgspec.structs import replace
 
 from plan_mode_nb.document.chunks import chunk_of
 from plan_mode_nb.document.document import Document, StoredSession, Unread

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
+
+from msgspec import Struct
 
 from plan_mode_nb.document.strip import source_text
 
@@ -20,8 +21,7 @@ _MISSING: Final = object()
 _DERIVED: Final = frozenset({"execution_count"})
 
 
-@dataclass(frozen=True)
-class MergedCells:
+class MergedCells(Struct, frozen=True):
     """``cells`` in order. ``conflicts``: one sentence for each cell that both sides changed differently."""
 
     cells: list[dict[str, Any]]

@@ -6,8 +6,9 @@ notice, which stands in the same step ahead of that header, is never repeated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from plan_mode_nb.agent.prestep import CallNext, Decision, Enter, Reject, Step
 from plan_mode_nb.agent.registry import Undo
@@ -18,8 +19,7 @@ from plan_mode_nb.log.messages import notice_source, user_message
 PLUGIN: Final = "missing-tools"
 
 
-@dataclass(slots=True)
-class _Tools:
+class _Tools(Struct):
     """``offered``: by the last header; None where it does not say. ``called``: in order, those that the model may call again."""
 
     offered: frozenset[str] | None = frozenset()

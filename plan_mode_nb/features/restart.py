@@ -6,10 +6,9 @@ was never in a notebook, such as one of deepseek-harness, made no variables that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from plan_mode_nb.agent.prestep import CallNext, Decision, Enter, Reject, Step
 from plan_mode_nb.agent.registry import Undo
@@ -22,8 +21,7 @@ PLUGIN: Final = "restart"
 NOTICE: Final = "The notebook's kernel was restarted since the last turn: variables and imports that earlier turns made may be gone."
 
 
-@dataclass(slots=True)
-class _Restarts:
+class _Restarts(Struct):
     """``in_notebook``: a cell opened a turn or ran a command; ``asked``: the model was asked since; ``marks``: restarts since then;
     ``told``: how many of them it was told of; ``forked``: a fork's own mark was seen."""
 

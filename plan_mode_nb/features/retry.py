@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from plan_mode_nb.agent.previews import Preview
 from plan_mode_nb.agent.registry import Undo
@@ -27,8 +27,7 @@ Sleep = Callable[[float], Awaitable[Any]]
 """Waits that many seconds; cancelling the turn cancels it."""
 
 
-@dataclass(frozen=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """``max_retries`` a step, 0 for none; waits grow from ``first_ms`` to ``most_ms``.
 
     A provider that asks for up to ``patience_ms`` gets it; one that asks for more has failed, and its sentence says how long to wait.

@@ -6,15 +6,16 @@ replaced since (compaction) makes it unknown until the next request.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plan_mode_nb.folds.usage import usage_of
 from plan_mode_nb.log.events import Event, Replace
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """``said``: the last ``request/context``, None before the first. ``used``: tokens of the last prompt, None where not known."""
 
     said: dict[str, Any] | None = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from plan_mode_nb.log.events import Event
 
@@ -12,8 +13,7 @@ VERSION: Final = 2
 Kind = Literal["spawn", "fork"]
 
 
-@dataclass(frozen=True)
-class Descriptor:
+class Descriptor(Struct, frozen=True):
     """``kind``: deepseek-harness's provider, ``spawn`` or ``fork`` for one made here. ``label``: the task in a few words, "" without."""
 
     kind: str

@@ -6,8 +6,9 @@ reordered or invented: system prompt and tools come from the request header, not
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from plan_mode_nb.folds.view import View
 from plan_mode_nb.log.events import Event, Replace
@@ -31,8 +32,7 @@ def message_of(event: Event) -> Message | None:
     return None if event.type == "assistant/message" and not message["content"] else message
 
 
-@dataclass(slots=True)
-class _Surface:
+class _Surface(Struct):
     """``owned[i]`` is the message of ``nodes[i]``; ``messages`` is ``owned`` without its Nones. Lists only grow or are replaced whole."""
 
     nodes: list[int] = field(default_factory=list)

@@ -5,11 +5,10 @@ A fork does not inherit its parent's queue (deepseek-harness: replay from ``seed
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from plan_mode_nb.exceptions import InvariantError
 from plan_mode_nb.log.events import Event, Header
@@ -18,8 +17,7 @@ Target = Literal["next-turn", "next-step"]
 Message = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Inbox:
+class Inbox(Struct, frozen=True):
     """Pending user messages, oldest first. ``canceled``: those that were ever taken out unsent, in the order in which that happened."""
 
     next_turn: tuple[Message, ...] = ()
@@ -30,8 +28,7 @@ class Inbox:
         return bool(self.next_turn or self.next_step)
 
 
-@dataclass(slots=True)
-class _Queues:
+class _Queues(Struct):
     lists: dict[str, list[Message]] = field(default_factory=lambda: {"next-turn": [], "next-step": []})
     canceled: list[Message] = field(default_factory=list)
 

@@ -7,10 +7,10 @@ first one its projection's rule over the ``/plan`` command is used, so that its 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct, field
 
 from plan_mode_nb.folds.view import View
 from plan_mode_nb.log.events import Event, Replace
@@ -22,8 +22,7 @@ PLAN_PLUGIN: Final = "plan-mode"
 REVIEW_INTENT: Final = "plan-review"
 
 
-@dataclass(frozen=True)
-class PlanState:
+class PlanState(Struct, frozen=True):
     """``active``: the logged value in force. ``pending``: the awaited value; None when none is, or when it would equal ``active``."""
 
     active: bool = False
@@ -55,8 +54,7 @@ def fold_plan_state(events: Iterable[Event]) -> PlanState:
     return PLAN.value(state)
 
 
-@dataclass(slots=True)
-class _Plan:
+class _Plan(Struct):
     active: bool = False
     wanted: bool | None = None
     by_selection: bool = False
@@ -93,8 +91,7 @@ class PlanFold:
         return PlanState(state.active, None if state.wanted == state.active else state.wanted)
 
 
-@dataclass(slots=True)
-class _Told:
+class _Told(Struct):
     active: bool = False
     told: bool | None = None
     exits: set[str] = field(default_factory=set)
@@ -151,8 +148,7 @@ def is_approval(event: Event, exits: Iterable[str]) -> bool:
     return message["source"]["callId"] in exits and message["content"][0].get("isError", False) is False
 
 
-@dataclass(slots=True)
-class _Approved:
+class _Approved(Struct):
     plans: dict[str, Any] = field(default_factory=dict)
     approved: str | None = None
 
@@ -212,8 +208,7 @@ def review_of(asked: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-@dataclass(frozen=True)
-class Submission:
+class Submission(Struct, frozen=True):
     """One plan that was put before a person: its exact text, the question and call it came with, ``seq`` of its ``question/asked``."""
 
     seq: int

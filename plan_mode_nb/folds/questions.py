@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypedDict
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plan_mode_nb.folds.plan import review_of
 from plan_mode_nb.folds.view import View
@@ -14,8 +16,7 @@ TITLE_LENGTH: Final = 120
 _HEADING = re.compile(r"\ufeff?\s*#[ \t]+(?P<title>.*?)(?:[ \t]+#+)?[ \t]*(?:[\r\n]|$)")
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """One ``question/asked``. ``answer``: the data of its ``question/answered``, None while there is none."""
 
     seq: int
@@ -25,8 +26,7 @@ class Asked:
     answer: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True)
-class Questions:
+class Questions(Struct, frozen=True):
     """``settled``: answered, or over without an answer (``answer`` None: the process died; unresolved for good), in the order settled.
 
     ``open``: those that somebody could still answer, in the order asked.
@@ -44,8 +44,7 @@ class OpenReview(TypedDict):
     title: str
 
 
-@dataclass(slots=True)
-class _Questions:
+class _Questions(Struct):
     settled: list[Asked] = field(default_factory=list)
     open: dict[str, Asked] = field(default_factory=dict)
     turn_seq: int | None = None

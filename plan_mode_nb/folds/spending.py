@@ -7,8 +7,10 @@ counted was paid for as well, and so was the summary of a compaction.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plan_mode_nb.folds.usage import Usage, usage_of
 from plan_mode_nb.log.events import Event
@@ -18,8 +20,7 @@ Route = tuple[str, str]
 """Provider and model."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Spent:
+class _Spent(Struct, frozen=True):
     """``last``: the newest sample of the attempt that ``at`` names, not yet in ``before``."""
 
     before: Mapping[Route, Usage] = field(default_factory=dict)

@@ -7,8 +7,9 @@ in ``compaction/*`` events mean the same to both. It knows no tokenizer: text in
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from plan_mode_nb.folds.header import canonical
 from plan_mode_nb.folds.history import message_of
@@ -61,8 +62,7 @@ def estimate_header(header: dict[str, Any] | None) -> int:
     return (_price(system) + _ROLE if system else 0) + (_price(compact(tools)) + _BLOCK if tools else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """``total``: tokens that the next request has as the log stands; ``estimated``: the same without what any provider counted.
 
     ``nodes``: the seqs on the surface; ``prices``: of each, estimated.
@@ -74,8 +74,7 @@ class Measure:
     prices: View[int]
 
 
-@dataclass(slots=True)
-class _Meter:
+class _Meter(Struct):
     """``ahead``: what the total exceeds the estimate by, since the provider counted last. Lists only grow or are replaced whole."""
 
     header: int = 0

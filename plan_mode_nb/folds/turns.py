@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct, field
 
 from plan_mode_nb.folds.view import View
 from plan_mode_nb.log.events import Event
@@ -25,8 +25,7 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
         return {"turn": self.turn, "steps": self.steps, "end": self.end}
 
 
-@dataclass(frozen=True)
-class Turns:
+class Turns(Struct, frozen=True):
     """``closed``: ended turns, oldest first. ``open``: the turn that is running or was interrupted; ``step``: its open step."""
 
     closed: View[Turn]
@@ -41,8 +40,7 @@ class Turns:
         return [turn.to_json() for turn in (*self.closed, *([self.open] if self.open else []))]
 
 
-@dataclass(slots=True)
-class _Turns:
+class _Turns(Struct):
     closed: list[Turn] = field(default_factory=list)
     turn: int | None = None
     start_seq: int = 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.delegation import Birth
 from plan_mode_nb.agent.previews import Preview
@@ -12,8 +13,7 @@ from plan_mode_nb.log.events import Event
 from plan_mode_nb.loop.agent import LoopAgent
 
 
-@dataclass(frozen=True)
-class ChildEvent:
+class ChildEvent(Struct, frozen=True):
     """An event of a child. ``call``: the turn's own call that it works for; ``who``: its task's label, after its parents' where it has
     some; ``session``: its id."""
 

@@ -7,9 +7,10 @@ then the turn, as interrupted. Nothing that was streamed becomes a message, and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct, field
 
 from plan_mode_nb.log.events import Draft, Event
 from plan_mode_nb.log.growing import Events
@@ -25,8 +26,7 @@ OUTCOME_UNKNOWN = (
 _NOT_STARTED = "The tool call was interrupted before the Harness recorded it as started. Retry it if it is still needed."
 
 
-@dataclass(slots=True)
-class _Tail:
+class _Tail(Struct):
     """The open turn and step, and each call that has no result: the step that asked for it and the seq of its ``tool/call`` if any."""
 
     turn: int | None = None

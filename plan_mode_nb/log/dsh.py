@@ -10,8 +10,9 @@ import json
 import sys
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
+
+from msgspec import Struct, field
 
 from plan_mode_nb.exceptions import FormatError, quoted
 from plan_mode_nb.log import codec
@@ -27,8 +28,7 @@ _PACKED = tuple(f'{{"type":"{tag}"'.encode() for tag in TAGS)
 """How the writer begins a packed row. A row that begins otherwise and is one is found too, after it failed to be an event."""
 
 
-@dataclass(frozen=True)
-class Scan:
+class Scan(Struct, frozen=True):
     """What a file holds. ``problems``: one sentence for each part that was left out (a torn tail, damage after the last turn)."""
 
     header: Header

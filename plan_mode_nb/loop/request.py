@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from plan_mode_nb.agent.model import Model, Request
 from plan_mode_nb.agent.prompt import PromptContext

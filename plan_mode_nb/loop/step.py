@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.answer import Answer, chunk_json
@@ -23,8 +24,7 @@ from plan_mode_nb.loop.request import derive_again
 StepEnd = Literal["continue", "completed", "max-tokens"]
 
 
-@dataclass(frozen=True)
-class StepContext:
+class StepContext(Struct, frozen=True):
     """Where a step stands. ``record_chunks``: log every chunk, not only usage and finish. ``is_stopped``: the turn is being stopped."""
 
     agent: Agent

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.model import window_of
 from plan_mode_nb.agent.prestep import Enter, Reject, Step
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class LoopConfig:
+class LoopConfig(Struct, frozen=True):
     """Frozen: replaced between turns, never within one. ``max_steps``: requests a turn may make before it ends in error."""
 
     max_steps: int = 50
@@ -36,8 +36,7 @@ class LoopConfig:
     check: Check = "new"
 
 
-@dataclass(frozen=True)
-class TurnEnd:
+class TurnEnd(Struct, frozen=True):
     """How a turn ended: its number, its steps, dsh's reason object, and one sentence for the person where it did not complete."""
 
     turn: int

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.model import Model, NoModel
 from plan_mode_nb.exceptions import ConfigError
@@ -38,8 +39,7 @@ NO_MODEL = (
 NEEDS_NAME = "OPENAI_BASE_URL is set, but not which of its models to use: choose one with %config PlanAgent.model = 'openai-chat:NAME'"
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """A model, its name as configured (``none`` where there is none), and why it was chosen, as a phrase (``DEEPSEEK_API_KEY is set``)."""
 
     model: Model

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from pydantic_ai.models import Model as ProviderModel
 from pydantic_ai.models import create_async_httpx2_client, infer_model
 
@@ -20,8 +20,7 @@ NO_KEY = "no-key"
 """Sent where a local server needs none: the SDK refuses to send nothing."""
 
 
-@dataclass(frozen=True)
-class _Known:
+class _Known(Struct, frozen=True):
     """A provider handled here: its variables, its address where none is set, and how its wire differs."""
 
     key: str

@@ -15,10 +15,10 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
+from msgspec import Struct
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessage,
@@ -42,8 +42,7 @@ SEE_BELOW = "(the image follows)"
 _NOT_PLAIN = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-@dataclass(frozen=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """What differs between providers' wires.
 
     ``rich_results``: a result may hold images and be marked as an error (else images follow it as a user message). ``merges_users``:

@@ -10,8 +10,9 @@ import importlib
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.model import Chunk, Request
 from plan_mode_nb.exceptions import ModelError
@@ -40,8 +41,7 @@ def _import_all() -> None:
         importlib.import_module(name)
 
 
-@dataclass(frozen=True)
-class _Open:
+class _Open(Struct, frozen=True):
     """What belongs to one event loop: the provider's model with its connections, and the conversation as converted for it."""
 
     loop: asyncio.AbstractEventLoop

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from plan_mode_nb.agent.compaction import COMPACT
 from plan_mode_nb.agent.model import Chunk, Finish, FinishKind, ReasoningDelta, Request, TextDelta, ToolCallDelta, Usage, UsageChunk
@@ -23,8 +23,7 @@ _DELTAS: Mapping[str, type[TextDelta | ReasoningDelta | ToolCallDelta]] = {
 _DONE = ("stop", "tool-calls", "max-tokens")
 
 
-@dataclass(frozen=True)
-class RecordedAnswer:
+class RecordedAnswer(Struct, frozen=True):
     """One request's answer: its chunks, then its failure if it had one. ``config``: of the header in force when it was asked.
 
     ``window``: what its model could read, where the log says. ``is_summary``: the request asked for a summary (compaction).
@@ -37,8 +36,7 @@ class RecordedAnswer:
     is_summary: bool = False
 
 
-@dataclass
-class _Attempt:
+class _Attempt(Struct):
     """One request while its events are read. ``ending``: the data of its ``finish`` chunk."""
 
     config: Mapping[str, Any]
@@ -67,8 +65,7 @@ class _Attempt:
         return RecordedAnswer(self.config, (*chunks, finish), window=self.window)
 
 
-@dataclass
-class _Summarizing:
+class _Summarizing(Struct):
     """The request for a summary (compaction) while its events are read. ``error``: why there is none."""
 
     config: Mapping[str, Any]

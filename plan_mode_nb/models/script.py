@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from plan_mode_nb.agent.model import (
     Chunk,
@@ -60,8 +60,7 @@ class Fail(msgspec.Struct, frozen=True, tag_field="type", tag="fail", omit_defau
     retry_after_ms: int | None = None
 
 
-@dataclass(frozen=True)
-class Hold:
+class Hold(Struct, frozen=True):
     """Wait here, in memory only: an awaitable's factory instead of a delay."""
 
     wait: Callable[[], Awaitable[Any]]

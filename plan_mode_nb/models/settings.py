@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from plan_mode_nb.exceptions import ConfigError
 
@@ -14,8 +16,7 @@ ReasoningEffort = Literal["off", "minimal", "low", "medium", "high", "xhigh", "m
 EFFORTS: tuple[str, ...] = get_args(ReasoningEffort)
 
 
-@dataclass(frozen=True)
-class ModelSettings:
+class ModelSettings(Struct, frozen=True):
     """What a person may set for a model; None: the provider's own default.
 
     ``timeout`` bounds one whole request and ``idle_timeout`` the wait for its next byte (the host's ``PlanAgent.request_timeout``), in

@@ -7,8 +7,9 @@ made it, and only while it still fits the message: an answer that lost a block (
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from plan_mode_nb.log.messages import Message
 
@@ -17,8 +18,7 @@ PartState = dict[str, Any]
 ADAPTER = "pydantic-ai"
 
 
-@dataclass(frozen=True)
-class States:
+class States(Struct, frozen=True):
     """``blocks``: one state or None a block, or empty; ``hidden``: (the block it stands before, its state) of parts without any text.
 
     ``system``: the provider's own name and the one its signatures are checked by. ``own``: the answer is this provider's.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
+
+from msgspec import Struct
 
 from plan_mode_nb.exceptions import ConfigError
 
@@ -14,8 +15,7 @@ WHERE = 'put {"PlanMode": {"section": "…"}} in plan_mode_nb.json in a folder t
 KNOWN: Final = ("section",)
 
 
-@dataclass(frozen=True)
-class PlanModeConfig:
+class PlanModeConfig(Struct, frozen=True):
     """``section``: the guidance that is part of every request while plan mode is active, inserted exactly.
 
     ``model``: the name of the model that answers while it is active; None: the agent's.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.questions import Option, Question, Reply
@@ -33,13 +34,11 @@ def review_question(plan: str) -> Question:
     )
 
 
-@dataclass(frozen=True)
-class Approved:
+class Approved(Struct, frozen=True):
     """The person approved the plan."""
 
 
-@dataclass(frozen=True)
-class NotApproved:
+class NotApproved(Struct, frozen=True):
     """Anything else. ``message``: what the model is told."""
 
     message: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from plan_mode_nb.render import facts
 from plan_mode_nb.render.cards import QuestionState, approval_card, plan_card, question_card
@@ -17,8 +18,7 @@ TitleOf = Callable[[str, str], str | None]
 """(tool name, raw arguments) -> what the call's card is titled by, or None for the first words of its arguments."""
 
 
-@dataclass
-class Asked:
+class Asked(Struct):
     """A question or an approval that was asked, the slot that shows it, and its answer's data.
 
     ``of``: the child that asks, in words; ``given``: what its call was given, which no card of its own shows.
@@ -31,8 +31,7 @@ class Asked:
     given: str = ""
 
 
-@dataclass
-class Call:
+class Call(Struct):
     """A call. ``asked``: what it asked the person; ``inner``: the calls that it made itself, in order; ``child``: the agent it made."""
 
     name: str

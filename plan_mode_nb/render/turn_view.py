@@ -8,9 +8,10 @@ notebook already shows cannot move.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from plan_mode_nb.render import facts
 from plan_mode_nb.render.calls import Asked, Call, TitleOf, asked_approval_card, asked_card, call_card
@@ -41,8 +42,7 @@ class Slot(NamedTuple):
     final: bool
 
 
-@dataclass
-class _Entry:
+class _Entry(Struct):
     """A slot in the making: how to render it, and what it last rendered to."""
 
     render: Callable[[], Bundle]

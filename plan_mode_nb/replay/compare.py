@@ -9,10 +9,9 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from plan_mode_nb.agent.dispatch import INSIDE
 from plan_mode_nb.log.events import Event
@@ -49,8 +48,7 @@ _MOST_LINES: Final = 24
 _MOST_CHARS: Final = 400
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """``seq``: the event; ``where``: what differs, in words; ``recorded`` and ``now``: the two texts. ``drift``: only what the package or
     its configuration supplies differs (guidance, a tool's description), not what happened."""
 

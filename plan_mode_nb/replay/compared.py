@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from plan_mode_nb.exceptions import ReplayError
 from plan_mode_nb.folds.header import canonical

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from plan_mode_nb.agent.commands import CommandCall
 from plan_mode_nb.agent.dispatch import INSIDE

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from plan_mode_nb.document.chunks import read_metadata
 from plan_mode_nb.document.document import Document, StoredSession
@@ -28,8 +27,7 @@ _SESSION: Final = re.compile(r"^[ \t]*%session\b(?![ \t]+compact\b)", re.MULTILI
 _INDIRECT: Final = re.compile(r"run_(line|cell)_magic|\bget_ipython\(\)")
 
 
-@dataclass(frozen=True)
-class NotebookCell:
+class NotebookCell(Struct, frozen=True):
     """One code cell. ``number``: its place among all cells, from 1, as a person counts them. ``code``: among code cells, from 0."""
 
     number: int
@@ -86,8 +84,7 @@ def code_cells(notebook: Mapping[str, Any]) -> list[NotebookCell]:
     return found
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """A recorded part and the session that it belongs to."""
 
     session: str
@@ -97,8 +94,7 @@ class Place:
         return str(self.part)
 
 
-@dataclass(frozen=True)
-class RecordedSession:
+class RecordedSession(Struct, frozen=True):
     """One session of a notebook, read. ``is_main``: it may be one that agent ``main`` had."""
 
     stored: StoredSession
@@ -106,8 +102,7 @@ class RecordedSession:
     parts: list[Part]
 
 
-@dataclass(frozen=True)
-class Matching:
+class Matching(Struct, frozen=True):
     """``by_cell``: what each code cell did, by its place among code cells. ``orphans``: parts without a cell; ``unasked``: the reverse.
 
     ``attachments``: the images that the notebook keeps, sha256 -> base64. ``children``: the sessions of child agents, which no cell had.

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, Protocol, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from plan_mode_nb.agent.approval import ApprovalOutcome, ApprovalProvider, ApprovalRequest, Decided, NobodyToApprove
 from plan_mode_nb.agent.dispatch import INSIDE, INSIDE_START, call_inside, inside_number

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Generator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from msgspec import Struct, field
 
 from plan_mode_nb.document.outputs import EVENTS_MIME
 from plan_mode_nb.replay.environment import MODE, NOTEBOOK, REPORT, SANITIZE
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 _FILES: Final = pytest.StashKey[dict[Path, "ReplayedFile | None"]]()
 
 
-@dataclass
-class ReplayedFile:
+class ReplayedFile(Struct):
     """One notebook with sessions. ``problem``: why it cannot be replayed; ``told``: whether that was said. ``report``: the kernel's."""
 
     matching: Matching

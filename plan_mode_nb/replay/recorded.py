@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from plan_mode_nb.agent.compaction import STOPPED
 from plan_mode_nb.log.closing import closers
@@ -21,8 +20,7 @@ _UNDERIVED: Final = ("UNKNOWN", "REFUSED")
 """Codes of turns that failed by something outside the log: nothing in it says how to make that happen again."""
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True):
     """One command or turn of one cell: the events from ``start`` up to, not including, ``end``.
 
     ``source``: sha256 of the cell's source. ``cell``: its id, where the front end told one. ``turn``: the turn's number, None for a
@@ -171,8 +169,7 @@ def _short(text: str) -> str:
 # -- how a turn is led
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """Where the person stopped a turn. ``place``: while the answer streamed, in a call (its id), or between two steps."""
 
     place: Literal["answer", "call", "between"]

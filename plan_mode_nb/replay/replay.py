@@ -6,10 +6,9 @@ The host says which cell asks and runs the turn; this says which recorded part c
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from plan_mode_nb.agent.prompt import PromptContext
 from plan_mode_nb.agent.registry import Undo, undo_all
@@ -28,8 +27,7 @@ from plan_mode_nb.replay.played import Otherwise, PlayedModel, PlayedPeople, Pla
 from plan_mode_nb.replay.servers import recorded_servers
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """``folder``: where the notebook runs now. ``sanitize``: as in nbval's sanitize file.
 
     ``accepts_drift``: guidance and tool descriptions may differ. ``runs_all``: every tool runs again.
@@ -46,21 +44,24 @@ class Rules:
     plays: Callable[[str], bool] = lambda type: True
 
 
-@dataclass
 class Replay:
-    """``notes``: what was taken from the recording instead of being compared, one sentence each. ``stop``: how a turn is stopped.
+    """Leads the conversations of a notebook along its recording, wherever its agents are. Belongs to one run of the notebook."""
 
-    ``places``: the recorded parts in the order in which cells do them, each with its cell where that is known; default: as matched.
-    """
+    def __init__(
+        self,
+        matching: Matching,
+        rules: Rules = Rules(),
+        stop: Stop = cancel,
+        places: Sequence[tuple[NotebookCell | None, Place]] | None = None,
+    ) -> None:
+        """``stop``: how a turn is stopped.
 
-    matching: Matching
-    rules: Rules = Rules()
-    stop: Stop = cancel
-    notes: list[str] = field(default_factory=list)
-    places: Sequence[tuple[NotebookCell | None, Place]] | None = None
-
-    def __post_init__(self) -> None:
-        self._places: list[tuple[NotebookCell | None, Place]] = list(self.matching.places if self.places is None else self.places)
+        ``places``: the recorded parts in the order in which cells do them, each with its cell where that is known; default: as matched.
+        """
+        self.matching, self.rules, self.stop = matching, rules, stop
+        self.notes: list[str] = []
+        """What was taken from the recording instead of being compared, one sentence each."""
+        self._places: list[tuple[NotebookCell | None, Place]] = list(matching.places if places is None else places)
         self._next = 0
         self._courses: dict[int, Course] = {}
         self._bound: dict[str, Course] = {}

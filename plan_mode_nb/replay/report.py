@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class Note:
+
+class Note(Struct, frozen=True):
     """What was taken from the recording instead of being compared, one sentence."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Drift:
+class Drift(Struct, frozen=True):
     """A header that differs by drift alone: the event ``seq`` of a session, and the header of now."""
 
     session: str

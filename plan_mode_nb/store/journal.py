@@ -13,12 +13,11 @@ import re
 import stat
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from plan_mode_nb.document.chunks import is_count
 from plan_mode_nb.document.document import Document, StoredSession, one_session
@@ -165,8 +164,7 @@ class Journal:
         raise StoreError(f"{self._folder} holds too many journals of session {self._header.id}; run plan-mode-nb doctor")
 
 
-@dataclass(frozen=True)
-class JournalFile:
+class JournalFile(Struct, frozen=True):
     """One journal as read. ``notebook``: the path last recorded; ``is_live``: a running kernel still writes it. ``chosen``: how often its
     agent had been sent to another session; ``attachments``: sha256 -> base64."""
 

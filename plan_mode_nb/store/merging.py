@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from plan_mode_nb.document.document import Document
 from plan_mode_nb.document.reconcile import holds, merge_documents

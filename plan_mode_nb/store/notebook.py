@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from plan_mode_nb.document.chunks import is_ours, read_metadata, write_metadata
 from plan_mode_nb.document.document import Document
@@ -21,8 +21,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _TOKENS = 1024
 
 
-@dataclass(frozen=True)
-class Style:
+class Style(Struct, frozen=True):
     """How a notebook's JSON is laid out. The default is nbformat's own."""
 
     indent: int | str | None = 1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from plan_mode_nb.document.document import Document, StoredSession, decoded_images
 from plan_mode_nb.exceptions import FormatError
@@ -16,8 +17,7 @@ from plan_mode_nb.store.jsonl import load_jsonl
 from plan_mode_nb.store.notebook import load_document
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """A session as text. ``problems``: one sentence for each part of the file that was left out; ``others``: what lies beside it."""
 
     header: Header

@@ -14,12 +14,12 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import msgspec
+from msgspec import Struct
 
 from plan_mode_nb.agent.model import Finish
 from plan_mode_nb.exceptions import ModelError
@@ -44,8 +44,7 @@ ServerStep: TypeAlias = ServerPart | Sequence[ServerPart] | Callable[[dict[str, 
 """One answer: a part, several, or a function of the request's body."""
 
 
-@dataclass(frozen=True)
-class Received:
+class Received(Struct, frozen=True):
     """One request as it came. ``headers`` in lower case; a key stands in ``authorization`` or ``x-api-key``. ``raw``: the body's bytes."""
 
     path: str

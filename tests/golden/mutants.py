@@ -10,10 +10,10 @@ import copy
 import random
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from plan_mode_nb.document.chunks import read_metadata, write_metadata
 from plan_mode_nb.document.document import StoredSession

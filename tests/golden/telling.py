@@ -13,7 +13,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +21,7 @@ import nbformat
 from kernel.agent_kernel import AgentKernel
 from kernel.driver import Cell
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from plan_mode_nb.document.document import Document, StoredSession
 from plan_mode_nb.document.outputs import without_events

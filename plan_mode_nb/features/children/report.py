@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from plan_mode_nb.log.events import Event
 from plan_mode_nb.log.messages import text_of
 from plan_mode_nb.log.session import Session
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Struct, frozen=True):
     """``words``: of its last message that has any, "" without. ``failure``: a sentence, "" for a turn that completed."""
 
     words: str

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from plan_mode_nb.agent.confinement import Launch
 from plan_mode_nb.features.code_mode.sdk import Function
@@ -24,8 +26,7 @@ Call = Callable[[str, Any], Awaitable[dict[str, Any]]]
 """Runs a tool by name, with any JSON value as its arguments; gives the answer for the program, ``{value}`` or ``{error}``."""
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """``why``: how the process ended, in words, where it did not say so itself."""
 
     ending: Ending

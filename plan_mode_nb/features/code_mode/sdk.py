@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 RUN_CODE: Final = "run_code"
 _KINDS: Final = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None", "object": "dict"}
@@ -27,8 +28,7 @@ until the next program. It reads files itself (`open`, `json`, any installed pac
 """
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(Struct, frozen=True):
     """``parameters``: in the order of the signature; None where any are taken. ``signature``: as Python writes it."""
 
     name: str

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from plan_mode_nb.agent.dispatch import call_inside
 from plan_mode_nb.agent.registry import Undo, undo_all

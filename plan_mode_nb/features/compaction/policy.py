@@ -8,8 +8,9 @@ can loop from step to step. Where the request for the summary is itself too long
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.compaction import Question, Span
 from plan_mode_nb.features.compaction.span import half_span, head_span
@@ -27,8 +28,7 @@ STAYS: Final = 5
 """One part in so many of the threshold stays as it is: deepseek-harness's 16 % of the window at its threshold of 80 %."""
 
 
-@dataclass(frozen=True)
-class CompactionPolicy:
+class CompactionPolicy(Struct, frozen=True):
     """``at``: the share of what the model can read at which a conversation is compacted; 0: only when a person asks.
 
     ``models``: names, beside the deployment's own model, that may have answered last (plan mode's); it is the last one that summarizes.

@@ -8,8 +8,9 @@ function of the log. The summary itself costs that cache: the next request agree
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.answer import Answer
@@ -59,8 +60,7 @@ PREAMBLE: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """``blocks``: its text; ``raw``: all that the model answered; ``config``: of the request; ``usage``: as told, dsh's object."""
 
     blocks: list[Block]

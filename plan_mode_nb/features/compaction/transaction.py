@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.agent import Agent
 from plan_mode_nb.agent.compaction import STOPPED, Span
@@ -29,8 +30,7 @@ from plan_mode_nb.log.vocabulary import draft, surface
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Compacted:
+class Compacted(Struct, frozen=True):
     """``messages``: how many were replaced; ``tokens``: of them, and ``summary_tokens``: of what replaced them, both estimated."""
 
     messages: int
@@ -38,8 +38,7 @@ class Compacted:
     summary_tokens: int
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """What is compacted for whom. ``command``: the id of the command that asked, None where nobody did; ``words``: what it asks."""
 
     agent: Agent

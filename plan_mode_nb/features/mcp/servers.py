@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from plan_mode_nb.agent.mcp import PLUGIN, Connect, Connection, Offered, Server, ServerFailed
 from plan_mode_nb.agent.prestep import CallNext, Decision, Enter, Reject, Step
@@ -28,8 +29,7 @@ CLOSE_S: Final = 5.0
 _logger = logging.getLogger(__name__)
 
 
-@dataclass
-class _Running:
+class _Running(Struct):
     """A server that was asked for. ``why``: why it is not there; ``is_slow``: it took long to say so."""
 
     server: Server
@@ -40,8 +40,7 @@ class _Running:
     is_slow: bool = False
 
 
-@dataclass
-class Servers:
+class Servers(Struct):
     """One per composition of plugins, and longer than any: a setting that has nothing to do with it restarts no server.
 
     ``wanted`` may be set between turns, on any thread; everything else happens on the agent's loop.

@@ -9,9 +9,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, assert_never
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.confinement import Enforced
 from plan_mode_nb.features.sandbox import bubblewrap, landlock
@@ -26,23 +27,20 @@ NOTHING: Final = (
 ELSEWHERE: Final = "programs can be confined on Linux only"
 
 
-@dataclass(frozen=True)
-class Bubblewrap:
+class Bubblewrap(Struct, frozen=True):
     """``program``: its path."""
 
     program: str
     version: str
 
 
-@dataclass(frozen=True)
-class Landlock:
+class Landlock(Struct, frozen=True):
     """``abi``: the kernel's version of it."""
 
     abi: int
 
 
-@dataclass(frozen=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """``why``: one sentence that says what to do."""
 
     why: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 _GIT: Final = ".git"
 _DEPTH, _FOLDERS = 3, 400
@@ -14,8 +15,7 @@ _DEPTH, _FOLDERS = 3, 400
 _NOT_ENTERED: Final = frozenset({_GIT, "node_modules", "__pycache__", ".ipynb_checkpoints"})
 
 
-@dataclass(frozen=True)
-class Grounds:
+class Grounds(Struct, frozen=True):
     """Where a notebook's agent works: what every profile is made from. Paths are absolute.
 
     ``root``: the workspace. ``network``: whether a confined program may use it. ``home``: the person's own folder. ``hidden``: folders of
@@ -31,8 +31,7 @@ class Grounds:
     trusted: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """One launch. Paths are real ones, without links. ``writes``: whether ``root`` may be written, but for ``guarded`` below it."""
 
     root: Path

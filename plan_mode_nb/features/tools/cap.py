@@ -10,9 +10,10 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 _logger = logging.getLogger(__name__)
 LIMIT: Final = 30_000
@@ -84,8 +85,7 @@ def spill_into(folder: Path) -> Spill:
     return spill
 
 
-@dataclass(frozen=True)
-class Results:
+class Results(Struct, frozen=True):
     """One composition's way to bring text into a result. ``redact`` takes secrets out."""
 
     redact: Callable[[str], str]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class Closed:
+
+class Closed(Struct, frozen=True):
     """``folders``: nothing below them is read, but for what lies below ``opened``. They need not exist. Paths are absolute."""
 
     folders: tuple[str, ...] = ()

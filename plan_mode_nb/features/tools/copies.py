@@ -9,9 +9,10 @@ import io
 import pickle
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from plan_mode_nb.agent.tools import ToolError
 from plan_mode_nb.features.tools.variables import type_name
@@ -21,8 +22,7 @@ LIMIT: Final = 256_000_000
 _NOTEBOOK: Final = "__main__"
 
 
-@dataclass
-class Copies:
+class Copies(Struct):
     """``data``: name -> pickle; ``refused``: name -> why there is no copy, as the end of a sentence that begins with the name."""
 
     data: dict[str, bytes] = field(default_factory=dict)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.tools import ToolError
 from plan_mode_nb.features.tools.closed import NOTHING, Closed
 
 
-@dataclass(frozen=True)
-class Workspace:
+class Workspace(Struct, frozen=True):
     """``root``: the absolute folder that relative paths start from. Reading elsewhere is allowed, but for what is ``closed``."""
 
     root: Path

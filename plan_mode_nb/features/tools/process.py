@@ -10,8 +10,9 @@ import contextlib
 import os
 import signal
 from collections import deque
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.confinement import Launch
 
@@ -24,8 +25,7 @@ _GRACE_S: Final = 0.4
 Ending = Literal["exited", "late", "stopped"]
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """What a program did. ``status``: its exit status, negative for a signal. ``left_out``: bytes of output between head and tail.
 
     ``late``: its time was over; ``stopped``: the caller was cancelled, and the cancellation stays pending on the task.

@@ -6,11 +6,11 @@ import io
 import os
 import stat
 from collections.abc import MutableMapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, BinaryIO, Final
 
 import msgspec
+from msgspec import Struct
 
 from plan_mode_nb.agent.attachments import ImageError, image_block, looks_like_image
 from plan_mode_nb.agent.signature import tool_from
@@ -32,8 +32,7 @@ _PIECE: Final = 4 * LINE_LIMIT
 _IMAGE_BYTES: Final = 50_000_000
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True):
     """Which lines: ``offset`` counts from 1. ``characters``: about how much fits into a result."""
 
     offset: int
@@ -41,8 +40,7 @@ class Part:
     characters: int
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(Struct, frozen=True):
     """Lines from ``first`` on, without their ends; ``more``: the file goes on. ``notes``: lines about how it was read."""
 
     first: int
@@ -51,8 +49,7 @@ class Lines:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Image:
+class Image(Struct, frozen=True):
     """The bytes of an image."""
 
     data: bytes

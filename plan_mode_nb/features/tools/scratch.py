@@ -13,9 +13,10 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, final
+
+from msgspec import Struct
 
 from plan_mode_nb.agent.confinement import Launch
 from plan_mode_nb.agent.registry import Undo
@@ -35,8 +36,7 @@ Ending = Literal["ok", "error", "interrupted", "late", "died"]
 _SOURCE_HOME: Final = Path(__file__).parents[3]
 
 
-@dataclass(frozen=True)
-class ScratchRun:
+class ScratchRun(Struct, frozen=True):
     """What code did. ``late``: its time was over; ``died``: its process ended before it answered. ``notes``: lines for the model.
 
     ``kept``: whether the process, and what code made in it, is still there.
@@ -49,8 +49,7 @@ class ScratchRun:
     kept: bool = True
 
 
-@dataclass
-class _Process:
+class _Process(Struct):
     """A process that answers, the turn it belongs to, and what it was started under."""
 
     dialogue: Dialogue

@@ -10,11 +10,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Struct, field
 
 from plan_mode_nb.agent.signature import tool_from
 from plan_mode_nb.agent.tools import Tool, ToolError
@@ -149,8 +149,7 @@ def _limits(complete: bool, unread: int) -> list[str]:
     return [*notes, f"[{unread} could not be read]"] if unread else notes
 
 
-@dataclass
-class _Process:
+class _Process(Struct):
     """The worker, which may be ended before it began."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)

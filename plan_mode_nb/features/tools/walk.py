@@ -6,8 +6,9 @@ import fnmatch
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 Parts = tuple[str, ...]
 SKIPPED: Final = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".ipynb_checkpoints"})
@@ -89,8 +90,7 @@ def _skipping(way: list[_Segment], places: set[int]) -> set[int]:
     return places
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One thing below the start. ``parts``: its names from there."""
 
     parts: Parts

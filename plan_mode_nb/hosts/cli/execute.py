@@ -6,9 +6,10 @@ import json
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from plan_mode_nb.document.chunks import is_ours, read_metadata, write_metadata
 from plan_mode_nb.document.document import Document
@@ -25,8 +26,7 @@ from plan_mode_nb.store.notebook import parse_notebook, read_notebook, write_not
 NOTEBOOK_VARIABLE: Final = "PLAN_MODE_NB_NOTEBOOK"
 
 
-@dataclass(frozen=True)
-class Executed:
+class Executed(Struct, frozen=True):
     """``notebook``: its JSON as saved. ``sessions``: ids of the sessions that this run began. ``cells``: how many code cells ran.
 
     ``failure``: why it stopped early, "" where every cell ran. ``problems``: a sentence for each part of a log that could not be kept.

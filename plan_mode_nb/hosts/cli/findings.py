@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class Finding:
+
+class Finding(Struct, frozen=True):
     """One line. ``fix``: ``text`` says what to do; ``ok``: nothing need be done."""
 
     mark: Literal["ok", "fix"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import typer
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from plan_mode_nb.document.document import Document, StoredSession
 from plan_mode_nb.document.reconcile import with_agents

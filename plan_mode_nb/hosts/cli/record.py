@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import typer
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from plan_mode_nb.document.document import Document, StoredSession
 from plan_mode_nb.exceptions import ReplayError

@@ -6,9 +6,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from plan_mode_nb.exceptions import ReplayError
 from plan_mode_nb.hosts.cli.carrier import Received
@@ -20,8 +21,7 @@ from plan_mode_nb.replay.report import Drift, Note, read_report
 from plan_mode_nb.store.notebook import read_notebook
 
 
-@dataclass(frozen=True)
-class Replayed:
+class Replayed(Struct, frozen=True):
     """``difference``: the first one, "" where there is none. ``parts``: how many recorded commands and turns there are."""
 
     parts: int

@@ -10,10 +10,11 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from plan_mode_nb.exceptions import PlanModeError
 from plan_mode_nb.hosts.cli.findings import Finding, fix, ok
@@ -27,8 +28,7 @@ _ANSI: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BASE_URLS: Final = {"openai-chat": "OPENAI_BASE_URL", "openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 
 
-@dataclass(frozen=True)
-class ModelNames:
+class ModelNames(Struct, frozen=True):
     """``PlanAgent.model`` and ``PlanAgent.plan_model`` as a kernel has them; each may be empty."""
 
     model: str

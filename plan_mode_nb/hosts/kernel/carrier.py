@@ -9,8 +9,9 @@ import itertools
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from plan_mode_nb.document.document import Document
 from plan_mode_nb.folds.plan import PlanState
@@ -51,8 +52,7 @@ class CarrierHost(Protocol):
         """A page said hello, or a fetch ended: what was waited for may be there now."""
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(Struct, frozen=True):
     """A front end that said hello: its connection, the notebook's path as it has it, and how much of which session it holds.
 
     ``has_more``: its notebook holds other sessions than that.

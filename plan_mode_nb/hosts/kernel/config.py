@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from traitlets import Bool, Dict, Enum, Float, Int, TraitError, Unicode
 from traitlets.config import Configurable
 
@@ -119,8 +119,7 @@ class PlanMode(Strict):
     section = Unicode("", help="The guidance that is part of every request while plan mode is active.").tag(config=True)
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The live configurables of one shell. ``plan`` reads PlanMode as the plugin's frozen value."""
 
     agent: PlanAgent

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from plan_mode_nb.agent.commands import CommandCall, CommandResult
 from plan_mode_nb.document.document import EncodedImages

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from plan_mode_nb.exceptions import CommandError
 
 
-@dataclass(frozen=True)
-class CellOptions:
+class CellOptions(Struct, frozen=True):
     """``images``: files in the order given; ``agent``: the name after ``--as``."""
 
     images: tuple[str, ...] = ()

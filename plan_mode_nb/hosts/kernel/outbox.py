@@ -7,8 +7,9 @@ with ``diverged``; unanswered for a second it is sent again (log.md, carrier 2).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from plan_mode_nb.document.chain import Chain
 from plan_mode_nb.log.session import Session
@@ -20,8 +21,7 @@ BATCH_IMAGES = 1_500_000
 PATIENCE_S = 1.0
 
 
-@dataclass(frozen=True)
-class InFlight:
+class InFlight(Struct, frozen=True):
     """The append that waits for its ack: its number, its session, the page it went to, when (seconds of the caller's clock), and the names
     and images that it brings or asks about."""
 
@@ -33,8 +33,7 @@ class InFlight:
     images: Collection[str]
 
 
-@dataclass
-class Images:
+class Images(Struct):
     """What is known of the images of the page that is written to. ``likely``: those that its notebook had when this kernel found the log;
     they are asked about and sent only where the page lacks them. Any other goes along with the first append that leaves."""
 

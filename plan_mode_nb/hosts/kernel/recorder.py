@@ -8,8 +8,10 @@ import threading
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 __all__ = ["Display", "Item", "Recorder", "Recording", "Status", "Text", "neutral_text", "neutral_traceback", "plain_text"]
 
@@ -43,8 +45,7 @@ def neutral_traceback(text: str) -> str:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """Consecutive writes to one stream, as written (escapes and ``\\r`` included)."""
 
     stream: StreamName
@@ -52,8 +53,7 @@ class Text:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Display:
+class Display(Struct, frozen=True):
     """One display, in its last state. ``data`` maps mime to a JSON value (images as base64), never a live widget's."""
 
     data: Mapping[str, Any]
@@ -71,8 +71,7 @@ Item = Text | Display
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """What one run of user code did, in order. ``error`` is a neutral traceback, None unless ``status`` is error or interrupted."""
 
     status: Status

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from plan_mode_nb.agent.redact import Redactions
 from plan_mode_nb.hosts.front_end import Recorded
@@ -14,8 +16,7 @@ _TEXT: Final = ("text/", "application/json", "application/javascript", "applicat
 """Kinds that hold words. The others are bytes as base64, in which a pattern could only match by chance."""
 
 
-@dataclass(frozen=True)
-class Redacted:
+class Redacted(Struct, frozen=True):
     """Satisfies Recorded."""
 
     status: Status

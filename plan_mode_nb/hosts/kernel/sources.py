@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from plan_mode_nb.document.chunks import is_count, read_metadata
 from plan_mode_nb.document.document import Document, StoredSession, one_session

@@ -10,9 +10,10 @@ import json
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from plan_mode_nb.document.chunks import KEY, is_ours, read_metadata
 from plan_mode_nb.exceptions import PlanModeError
@@ -24,8 +25,7 @@ from plan_mode_nb.store.merging import is_kept
 _MARK = f'"{KEY}'.encode()
 
 
-@dataclass(frozen=True)
-class Kernels:
+class Kernels(Struct, frozen=True):
     """Kernels by id that the server maps to a notebook. ``shared``: those that another notebook uses as well."""
 
     mapped: frozenset[str] = frozenset()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from plan_mode_nb.document.chunks import is_ours, read_metadata, write_metadata
 from plan_mode_nb.document.document import Document
@@ -13,8 +14,7 @@ from plan_mode_nb.store.journal import JournalFile
 from plan_mode_nb.store.merging import merge_journals
 
 
-@dataclass(frozen=True)
-class Saved:
+class Saved(Struct, frozen=True):
     """``metadata``: what to write. ``changes``: what the copy being saved lacked, in words. ``problems``: a sentence each."""
 
     metadata: dict[str, Any]

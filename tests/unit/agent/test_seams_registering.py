@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from plan_mode_nb.agent.commands import Command, CommandResult
 from plan_mode_nb.agent.prestep import CallNext, Decision, Enter, Place, PreStepChain, Reject, Step

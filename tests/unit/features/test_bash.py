@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hands import beyond_private, hands, needs_a_sandbox, ready, unlimited
+from msgspec.structs import replace
 
 from plan_mode_nb.agent.tools import CallInterrupted, Presentation
 from plan_mode_nb.features.tools import process
@@ -144,7 +145,7 @@ class TestEndings:
         """The launch's own cleaning up is done in every case."""
         closed: list[bool] = []
         launch = unlimited([str(tmp_path / "nothing")], tmp_path)
-        object.__setattr__(launch, "close", lambda: closed.append(True))
+        launch = replace(launch, close=lambda: closed.append(True))
         with pytest.raises(FileNotFoundError):
             asyncio.run(process.run(launch, seconds=1))
         assert closed == [True]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import stored
+from msgspec.structs import replace
 
 from plan_mode_nb.document.chunks import is_ours, read_metadata
 from plan_mode_nb.document.document import Document

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from plan_mode_nb.agent.model import Request
 from plan_mode_nb.agent.prestep import CallNext, Decision, Step

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
 
 from plan_mode_nb.log.messages import assistant_message, text_block, tool_result_message, user_message
