@@ -2,6 +2,9 @@
 
 Without ``--cap-drop ALL`` root mounts ``/`` writable again; without ``--disable-userns`` a program gets capabilities back in a namespace
 of its own; without ``--remount-ro /proc`` root can write ``/proc/sys``, the core pattern of the whole machine among it.
+
+``--new-session`` is left out: whoever starts a launch makes it the first of a session, so no program has the person's terminal. One more
+would put what is inside out of reach of a signal to the group before ``--die-with-parent`` holds there, and it would outlive its end.
 """
 
 from __future__ import annotations
@@ -19,8 +22,7 @@ PRIVATE: Final = tuple(Path(each) for each in ("/run", "/tmp", "/var/tmp"))
 """Shown empty and the program's own: sockets of services and files of other programs lie there."""
 TEMPORARY: Final = "/tmp"
 _ALONE: Final = (
-    "--unshare-user --disable-userns --cap-drop ALL --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try "
-    "--die-with-parent --new-session"
+    "--unshare-user --disable-userns --cap-drop ALL --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --die-with-parent"
 ).split()
 _RESOLVER: Final = Path("/etc/resolv.conf")
 DENIALS: Final = ("Read-only file system", "Operation not permitted")

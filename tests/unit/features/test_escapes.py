@@ -132,6 +132,7 @@ class World:
                 text=True,
                 timeout=120,
                 check=False,
+                start_new_session=True,
             )
         finally:
             launch.close()

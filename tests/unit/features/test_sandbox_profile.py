@@ -102,9 +102,7 @@ def test_the_order_of_mounts_keeps_what_must_be_kept() -> None:
     assert argv[-2:] == ["--", "true"]
 
 
-@pytest.mark.parametrize(
-    "flag", "--unshare-user --disable-userns --unshare-pid --unshare-ipc --unshare-net --die-with-parent --new-session".split()
-)
+@pytest.mark.parametrize("flag", "--unshare-user --disable-userns --unshare-pid --unshare-ipc --unshare-net --die-with-parent".split())
 def test_every_measured_flag_is_there(flag: str) -> None:
     """Each closes a way out that was found open without it."""
     argv = bubblewrap.wrapped("bwrap", Profile(Path("/w"), False, False), ["true"])
@@ -112,6 +110,11 @@ def test_every_measured_flag_is_there(flag: str) -> None:
     assert argv[argv.index("--cap-drop") + 1] == "ALL"
     assert argv[argv.index("--remount-ro") + 1] == "/proc"
     assert mounts(argv, "--bind") == []
+
+
+def test_all_that_confines_stays_in_the_group_that_is_ended() -> None:
+    """A session of its own would leave it."""
+    assert "--new-session" not in bubblewrap.wrapped("bwrap", Profile(Path("/w"), False, False), ["true"])
 
 
 def test_the_network_is_off_unless_it_is_allowed() -> None:
