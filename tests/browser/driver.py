@@ -44,7 +44,11 @@ class NotebookPage:
         self.page.evaluate(f"() => {{ Object.defineProperty(window, 'panel', {{ get: () => {_PANEL}, configurable: true }}); }}")
         # The application writes the kernel's language into a notebook that has none; after that it changes nothing by itself.
         self.until("() => !!panel?.context.isReady && !!panel.sessionContext.session?.kernel", START_S * 1000)
+        self.connect()
         self.until("() => !!panel.context.model.getMetadata('language_info')?.version", START_S * 1000)
+
+    def connect(self) -> None:
+        """Until the kernel is connected: by itself, here."""
 
     def show(self, name: str, *, own_kernel: bool = False, beside: bool = False) -> None:
         """Close what is open, unsaved, and open this notebook in the same application: with the kernel of this page, or with one of
