@@ -37,7 +37,7 @@ class _Tail(Struct):
 def closers(events: Sequence[Event], answers: Mapping[str, str] = MappingProxyType({})) -> list[Draft]:
     """What closes the log's open turn, in order; empty when none is open. ``answers``: a text for a call's result in place of the usual.
 
-    All of them carry the time of the last event: ``session.append(*closers(session.events), time=session.events[-1].time)``. A
+    All of them carry the time of the last event: ``session.owe(closers(session.events), time=session.events[-1].time)``. A
     :class:`~plan_mode_nb.log.session.Session` does this by itself before its first new event.
     """
     tail = _tail(events[_last_turn(events) :])

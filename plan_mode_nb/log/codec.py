@@ -98,8 +98,7 @@ def decode_next(line: str, seq: int) -> Event | None:
         event = _decode(line)
     except FAULTS:
         return None
-    is_next = event.seq == seq and event.ignorable is not False and type(event.surface_op) is not Replace and "\n" not in line
-    return event if is_next else None
+    return event if event.seq == seq and _is_plain(event) and "\n" not in line else None
 
 
 def encode_batch(events: Sequence[Event]) -> bytes | None:

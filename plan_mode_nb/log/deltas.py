@@ -6,18 +6,16 @@ a line that they do not accept is no damage but looked at by itself.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Meta
+from msgspec import UNSET
 
 from plan_mode_nb.log.codec import FAULTS
-from plan_mode_nb.log.events import SAFE_INTEGER
+from plan_mode_nb.log.events import Integer
 
 BEGINNING: Final = '{"type":"assistant/chunk",'
 """How a line begins that :func:`is_delta` may be asked about. It costs no parsing to see."""
-
-_Integer = Annotated[int, Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
 
 
 class _Exact(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -63,14 +61,14 @@ _REPORTS: Final = frozenset({_Usage, _Finish})
 
 
 class _Data(_Exact):
-    turn: _Integer
-    step: _Integer
+    turn: Integer
+    step: Integer
     chunk: _Text | _Reasoning | _Arguments | _Start | _End | _Usage | _Finish
 
 
 class _Chunk(_Exact, tag_field="type", tag="assistant/chunk"):
     seq: int
-    time: _Integer
+    time: Integer
     data: _Data
 
 

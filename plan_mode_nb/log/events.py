@@ -18,6 +18,8 @@ Clock = Callable[[], int]
 FORMAT_VERSION = 0
 SAFE_INTEGER: Final = 2**53 - 1
 """JavaScript's largest safe integer: beyond it dsh could not read the number back unchanged."""
+Integer = Annotated[int, Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
+"""A safe integer, where a type is read or checked; nothing checks it when a value is made."""
 
 
 class Replace(msgspec.Struct, frozen=True, tag_field="op", tag="replace", forbid_unknown_fields=True):
@@ -42,7 +44,7 @@ class Event(
 
     type: str
     seq: Annotated[int, Meta(ge=0, le=SAFE_INTEGER)]
-    time: Annotated[int, Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
+    time: Integer
     data: Any
     surface_op: SurfaceOp | UnsetType = UNSET
     source_event_seqs: list[int] | UnsetType = UNSET

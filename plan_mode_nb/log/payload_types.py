@@ -11,9 +11,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from plan_mode_nb.log.events import SAFE_INTEGER
+from plan_mode_nb.log.events import Integer
 
-Integer = Annotated[int, Meta(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
 Filled = Annotated[str, Meta(min_length=1)]
 
 

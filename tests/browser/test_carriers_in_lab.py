@@ -296,7 +296,9 @@ def test_a_kernel_that_shares_no_disk_has_the_whole_conversation_from_the_page(
     here = JupyterServer(tmp_path / "here", options=[f"--GatewayClient.url={gateway.address}", "--GatewayClient.auth_token=t"])
     try:
         desk = Desk(browser, here, model, FarPage)
-        _far_away(desk, desk.open("far.ipynb"), gateway, picture)
+        page = desk.open("far.ipynb")
+        _far_away(desk, page, gateway, picture)
+        assert page.ours() == []
     finally:
         here.stop()
         gateway.stop()
@@ -356,5 +358,4 @@ def _far_away(desk: Desk, page: NotebookPage, gateway: JupyterServer, picture: P
     for id, session in saved.sessions.items():
         assert list(grown.sessions[id].lines[: len(session.lines)]) == list(session.lines)
     assert [len(grown.sessions[id].lines) > len(saved.sessions[id].lines) for id in (main, aide)] == [True, True]
-    assert page.ours() == []
     page.close()
